@@ -5,7 +5,7 @@ party has shown a column.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from analyses.job.job import Job
 from mpc.arithmetic.surplus import survivable
@@ -40,6 +40,7 @@ class Survival:
         openings: what may happen to each kind of opening.
         is_masked_sum: whether parties add masked vectors over the coordinator, and hold no shares of data.
         why_all: why no party may drop out, in words; empty if some may.
+        finds_lies: whether a corrupted share ends the job where it is not corrected.
     """
 
     n_parties: int
@@ -48,6 +49,7 @@ class Survival:
     openings: tuple[OpeningSurvival, ...]
     is_masked_sum: bool = False
     why_all: str = ""
+    finds_lies: bool = False
 
     @property
     def counted_from(self) -> str:
@@ -82,6 +84,8 @@ class Survival:
             if any(o.may_lie for o in self.openings)
             else "The input of a party cannot be checked."
             if self.is_masked_sum
+            else "A corrupted share would end the job."
+            if self.finds_lies
             else "A corrupted share would not be detected; with more compute parties and the same number of colluding "
             "ones it would be.",
         ]
@@ -93,9 +97,11 @@ def products_opened_once(job: Job) -> Survival:
 
     Where owners prove their rows, all are needed: shares that contradict each other, or are missing, end the job.
     """
-    if job.is_malicious:
-        return every_party_needed(job, "every party verifies every proof, so none may drop out")
     n, t = len(job.compute_parties), job.t
+    if job.is_malicious:
+        surplus = n - t - 1
+        why, may_lie = "every party verifies every proof, so none may drop out", min(surplus // 2, surplus - t)
+        return replace(every_party_needed(job, why, may_lie=may_lie), finds_lies=True)
     may_drop_out, may_lie = survivable(n, 2 * t)
     return _survival(job, OpeningSurvival("a noisy product (degree 2t)", 2 * t + 1, may_drop_out, may_lie))
 

@@ -36,6 +36,9 @@ from mpc.protocol.session import COORDINATOR
 from mpc.traffic.shares import WORD_BYTES
 from mpc.traffic.walk import Sent, Traffic, agree_on_key, pairwise
 
+MAX_ROWS_AT_ONCE = 1 << 16
+"""Largest number of rows of a batch whose shares are copied for a product."""
+
 
 class GradientPlan(LabelledRowPlan):
     """What all participants agree on before noisy gradients are opened one after the other.
@@ -98,6 +101,15 @@ class GradientPlan(LabelledRowPlan):
         """See `Plan`."""
         return bool(self.norm_bounds)
 
+    def parts_of(self, n_rows: int) -> list[slice]:
+        """Return a batch in parts, at least one, of which each is copied from the held shares by itself.
+
+        Products of the first order are sums that each party adds up alone. Those of the third are reduced in messages,
+        so there a batch stays whole.
+        """
+        height = max(1, n_rows) if self.params.order == 3 else MAX_ROWS_AT_ONCE
+        return [slice(start, min(start + height, n_rows)) for start in range(0, max(1, n_rows), height)]
+
     @property
     def expected_batch(self) -> float:
         """The public divisor of a batch's sum; it does not depend on the batch."""
@@ -123,25 +135,33 @@ class GradientPlan(LabelledRowPlan):
             walk.step(Sent(COORDINATOR, party, WORD_BYTES * gradient.n_columns) for party in parties)
             walk.step(pairwise(parties, ECHO_BYTES))
 
+        def noise() -> None:
+            joint.noise_of(n_opened, self.mechanism.noise_tail_bound(LOG2_WRAP_PROBABILITY))
+
         def opened() -> None:
             if gradient.order == 3:
                 joint.reduce(n_batch)
                 joint.reduce(n_batch)
-                joint.check_products()
+            total = joint.product_sum(n_opened)
+            for part in self.parts_of(n_batch):
+                n_part = part.stop - part.start
+                total.add(n_part, n_part * (gradient.n_columns + gradient.n_sums))
+            total.total()
+            joint.check_products()
             joint.open_noisy(n_opened)
 
         def step() -> None:
-            walk.together(weights_come, lambda: joint.noise(n_opened))
+            walk.together(weights_come, noise)
             opened()
 
         joint.join()
         joint.rows(self.widths, joint.n_rows, completes_input=False)
         agree_on_key(walk, parties)
-        joint.noise(n_opened)
+        noise()
         opened()
         if self.params.iterations > 1:
             joint.traffic.repeat(self.params.iterations - 1, step)
-        if gradient.order == 3 and self.sampling.rate < 1:
+        if (gradient.order == 3 or self.norm_bounds) and self.sampling.rate < 1:
             walk.not_known.append("the rows of a batch, which are drawn: as many are counted as there may be")
         return joint.ended()
 

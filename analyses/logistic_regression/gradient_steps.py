@@ -21,14 +21,12 @@ from mpc.protocol.computation import Computation
 from mpc.protocol.echo import receive_alike
 from mpc.protocol.hashkey import HashKeys
 from mpc.protocol.operations.noise import NoisySum
+from mpc.protocol.operations.product_sum import ProductSum
 from mpc.protocol.session import COORDINATOR, Session
 from mpc.protocol.shared import SharedArray, concatenate
 
 WEIGHTS_STAGE = "weights"
 BATCHES = "batches"
-
-MAX_ROWS_AT_ONCE = 1 << 16
-"""Largest number of rows of a batch whose shares are copied for a product."""
 
 
 async def take_part_in_steps(session: Session, plan: GradientPlan, table: Table | None) -> LocalReport:
@@ -69,16 +67,19 @@ async def take_part_in_steps(session: Session, plan: GradientPlan, table: Table 
 async def open_gradients(
     c: JointComputation, plan: GradientPlan, held: SharedArray, batches: Iterator[NDArray[np.intp]]
 ) -> None:
-    """Open the noisy sums of the batches in order, and prepare the next batch and its noise meanwhile."""
+    """Open the noisy sums of the batches in order, and prepare the next batch and its noise meanwhile.
+
+    Surplus shares or proofs tell whether a party has multiplied wrong ones, before anything of it is opened.
+    """
     session, gradient, n_steps = c.session, plan.gradient, plan.params.iterations
     shape = (gradient.n_columns, gradient.n_sums)
-    cubes = c.beside("cubes")
+    products = c.beside("products")
 
     async def prepare() -> tuple[list[NDArray[np.intp]], tuple[SharedArray, SharedArray], NoisySum]:
-        first, *others = parts_of(plan, await session.compute(next, batches))
+        rows = await session.compute(next, batches)
+        first, *others = (rows[part] for part in plan.parts_of(len(rows)))
         shares = await session.compute(batch_of, plan, held, first)
-        noise = await c.draw(plan.mechanism)
-        return others, shares, await c.noise(shape, None if noise is None else noise.reshape(shape))
+        return others, shares, await c.noise_of(plan.mechanism, shape, tells=False)
 
     coming = c.ahead(prepare())
     weights = np.zeros(gradient.n_columns, dtype=np.int64)
@@ -86,25 +87,17 @@ async def open_gradients(
         if step > 0:
             weights = await receive_weights(c, plan)
         others, shares, total = await coming
-        total += await noiseless_sums(cubes, plan, *shares, weights)
+        sums = products.product_sum(*shape)
+        await add_part(products, plan, *shares, weights, sums)
         for part in others:
             shares = await session.compute(batch_of, plan, held, part)
-            total += await noiseless_sums(cubes, plan, *shares, weights)
+            await add_part(products, plan, *shares, weights, sums)
+        total += await sums.total()
+        await products.check_products()
         await c.open_noisy(total)
         session.progress("iterations", step + 1, n_steps)
         if step + 1 < n_steps:
             coming = c.ahead(prepare())
-
-
-def parts_of(plan: GradientPlan, rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Return a batch in parts, at least one, of which each is copied from the held shares by itself.
-
-    Products of the first order are sums that each party adds up alone. Those of the third are reduced in messages, so
-    there a batch stays whole.
-    """
-    if plan.params.order == 3 or len(rows) <= MAX_ROWS_AT_ONCE:
-        return [rows]
-    return [rows[start : start + MAX_ROWS_AT_ONCE] for start in range(0, len(rows), MAX_ROWS_AT_ONCE)]
 
 
 def batch_of(plan: GradientPlan, held: SharedArray, rows: NDArray[np.intp]) -> tuple[SharedArray, SharedArray]:
@@ -122,27 +115,25 @@ def batch_of(plan: GradientPlan, held: SharedArray, rows: NDArray[np.intp]) -> t
     )
 
 
-async def noiseless_sums(
-    c: Computation, plan: GradientPlan, x: SharedArray, y: SharedArray, weights: NDArray[np.int64]
-) -> SharedArray:
-    """Return the sums over a batch of x times its factors, degree 2t, for public weights.
-
-    Surplus shares tell here whether a party has multiplied wrong ones, before anything of it is opened.
-    """
+async def add_part(
+    c: Computation,
+    plan: GradientPlan,
+    x: SharedArray,
+    y: SharedArray,
+    weights: NDArray[np.int64],
+    sums: ProductSum,
+) -> None:
+    """Add the sums over a part of a batch of x times its factors, for public weights."""
     compute = c.exchange.session.compute
     products = await compute(lambda: x @ weights)
     cubes = None
     if plan.params.order == 3:
         cubes = await c.multiply(await c.multiply(products, products), products)
-        await c.check_products()
-    return await compute(_sums, plan.gradient, x, y, products, cubes)
+    await sums.add(x.T, await compute(_factors, plan.gradient, y, products, cubes))
 
 
-def _sums(
-    gradient: TaylorGradient, x: SharedArray, y: SharedArray, products: SharedArray, cubes: SharedArray | None
-) -> SharedArray:
-    factors = concatenate([factor.reshape(-1, 1) for factor in gradient.factors(products, y, cubes)], axis=1)
-    return x.T @ factors
+def _factors(gradient: TaylorGradient, y: SharedArray, products: SharedArray, cubes: SharedArray | None) -> SharedArray:
+    return concatenate([factor.reshape(-1, 1) for factor in gradient.factors(products, y, cubes)], axis=1)
 
 
 async def receive_weights(c: JointComputation, plan: GradientPlan) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ updates the weights and sends them back.
     the clients quantise and share their columns     `LabelledRows.quantise`, `JointComputation.hold_rows`
     all draw the same Poisson batch                  `BoundedPoisson.samples`, from a key of the parties
     equation 22, the sigmoid's Taylor polynomial     `TaylorGradient.factors`
-    the sums over a batch, multiplied under shares   `noiseless_sums`
+    the sums over a batch, multiplied under shares   `add_part`
     each client adds its noise                       `JointComputation.draw`, `JointComputation.noise`
     the server obtains the noisy sums                `JointComputation.open_noisy`, `TaylorGradient.gradient_of`
     the server's step, and the new weights           `Descent.follow`; at the parties `receive_weights`

@@ -102,11 +102,11 @@ class PatternCountPlan(Plan):
         joint, n_cells = JointTraffic(self, n_rows), prod(self.shape)
         joint.join()
         if self.params.method == "mpc":
-            joint.shared_noise(n_cells)
+            joint.shared_noise_of(n_cells, self.noise.noise_tail_bound(LOG2_WRAP_PROBABILITY))
             if self.protected.name == PERSON:
                 joint.inputs({self.owners[0]: 1})
             walk_through_patterns(joint, self.owners, self.shape)
-            joint.open(n_cells, 2 * self.job.t)
+            joint.open(n_cells, joint.product_degree)
             return joint.ended()
         joint.owners_key()
         blocks = list(self.reports.blocks())

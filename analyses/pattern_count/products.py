@@ -28,8 +28,8 @@ async def count_patterns(
     With A_j = (1 | indicators of all categories of party j but the last), a row's products of one entry of each A_j,
     summed over the rows, determine all counts: the indicator of the last category is 1 less the others. The parties are
     split into two groups; within each, row products are reduced, layer after layer; the last layer, between the groups,
-    is a matrix product, which sums over the rows before anything has to be reduced. Two parties need no reduction at
-    all, three or four one layer.
+    is a matrix product, which sums over the rows before anything has to be reduced. Two parties need no reduction of
+    rows at all, three or four one layer.
 
     Args:
         c: the computation of all members of the job. All other input is dealt: with the last row the cost is committed.
@@ -40,7 +40,7 @@ async def count_patterns(
         max_rows: public bound of the counts.
 
     Returns:
-        shape (M_1 * ... * M_v,), row-major, degree 2t.
+        shape (M_1 * ... * M_v,), row-major, degree `product_degree`.
 
     Raises:
         PeerError: a member is silent, drops out or violates the protocol.
@@ -49,24 +49,26 @@ async def count_patterns(
     """
     n_left = _n_left_of(n_categories)
     height = _height_of(n_categories, n_left)
-    total = c.public(np.zeros((prod(n_categories[:n_left]), prod(n_categories[n_left:])), dtype=np.int64))
+    total = c.product_sum(prod(n_categories[:n_left]), prod(n_categories[n_left:]))
     widths = {owner: (m - 1,) for owner, m in zip(owners, n_categories, strict=True)}
     async for shared in c.rows_in_step(widths, n_rows, mine, height=height, bound=1):
         left = await _row_products(c, [shared[owner] for owner in owners[:n_left]])
         right = await _row_products(c, [shared[owner] for owner in owners[n_left:]])
-        total = total + await c.exchange.session.compute(_summed_products, left, right)
-    counts = total.reshape(*n_categories)
+        await total.add(left, right.T)
+    counts = (await total.total()).reshape(*n_categories)
     for axis in range(len(n_categories)):
         first, others = _split_first(counts, axis)
         last = first - _kept_sum(others, axis)
         counts = concatenate([others, last], axis)
-    return replace(counts.reshape(-1), degree=2 * c.t, bound=max_rows)
+    return replace(counts.reshape(-1), degree=c.product_degree, bound=max_rows)
 
 
 def walk_through_patterns(joint: JointTraffic, owners: Sequence[int], n_categories: Sequence[int]) -> None:
     """Walk through `count_patterns` (`mpc.traffic`); arguments alike."""
     n_left = _n_left_of(n_categories)
     height = _height_of(n_categories, n_left)
+    left, right = prod(n_categories[:n_left]), prod(n_categories[n_left:])
+    total = joint.product_sum(left * right)
 
     def row_products(widths: Sequence[int], n_block: int) -> None:
         known = 1 + widths[0]
@@ -78,10 +80,12 @@ def walk_through_patterns(joint: JointTraffic, owners: Sequence[int], n_categori
         widths = [m - 1 for m in n_categories]
         row_products(widths[:n_left], n_block)
         row_products(widths[n_left:], n_block)
+        total.add(n_block, (left + right) * n_block)
 
     joint.rows_in_step(
         {owner: m - 1 for owner, m in zip(owners, n_categories, strict=True)}, joint.n_rows, height, multiplied
     )
+    total.total()
 
 
 def _n_left_of(n_categories: Sequence[int]) -> int:
@@ -109,10 +113,6 @@ async def _row_products(c: Computation, columns: Sequence[SharedArray]) -> Share
         crossed = concatenate([more[None], pairs])
         products = concatenate([products[:, None], crossed], 1).reshape(known * (1 + new), n_rows)
     return products
-
-
-def _summed_products(left: SharedArray, right: SharedArray) -> SharedArray:
-    return left @ right.T
 
 
 def _split_first(array: SharedArray, axis: int) -> tuple[SharedArray, SharedArray]:

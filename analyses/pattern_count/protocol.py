@@ -148,7 +148,7 @@ async def coordinator(session: Session, plan: PatternCountPlan) -> dict[str, Any
     wrong: tuple[int, ...] = ()
     if plan.params.method == "mpc":
         c = JointComputation.of_coordinator(session, plan, COMPUTATION)
-        opened = await c.open(c.outline((prod(plan.shape),), 2 * plan.job.t, plan.opened_bound))
+        opened = await c.open(c.outline((prod(plan.shape),), c.product_degree, plan.opened_bound))
         assert opened is not None, "the coordinator is the receiver"
         counts, wrong = opened.values.reshape(plan.shape).astype(np.float64), opened.wrong
         errors = np.full(plan.shape, plan.noise.standard_deviation("coordinator"))

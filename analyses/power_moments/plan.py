@@ -103,11 +103,16 @@ class MomentsPlan(Plan):
         joint.join()
         match self.params.method:
             case "mpc":
-                joint.shared_noise(1)
-                n_layers = max(0, p - p // 2 - 1)
-                joint.rows_in_step(
-                    dict.fromkeys(self.owners, 1), joint.n_rows, BLOCK_ROWS, lambda n: joint.reduce_in_turn(n, n_layers)
-                )
+                joint.shared_noise_of(1, self.noise_bound)
+                n_layers, products = max(0, p - p // 2 - 1), joint.product_sum(1)
+
+                def multiplied(n_block: int) -> None:
+                    joint.reduce_in_turn(n_block, n_layers)
+                    if p > 1:
+                        products.add(n_block, 2 * n_block)
+
+                joint.rows_in_step(dict.fromkeys(self.owners, 1), joint.n_rows, BLOCK_ROWS, multiplied)
+                products.total()
                 joint.open(1, self.opened_degree)
             case "laplace":
                 joint.to_coordinator(dict.fromkeys(self.owners, WORD_BYTES))
@@ -154,8 +159,8 @@ class MomentsPlan(Plan):
 
     @property
     def opened_degree(self) -> int:
-        """Degree of the sharing that `mpc` opens: that of a product, or of an input."""
-        return self.job.t if self.params.order == 1 else 2 * self.job.t
+        """Degree of the sharing that `mpc` opens: that of a product, or of an input and of products that are proven."""
+        return self.job.t if self.params.order == 1 or self.job.is_malicious else 2 * self.job.t
 
     @property
     def noise_bound(self) -> int:

@@ -47,7 +47,6 @@ from analyses.rows.slots import owners_key, place_rows
 from analyses.rows.surplus import n_surplus
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.session import COORDINATOR, Session
-from mpc.protocol.shared import SharedArray
 
 __all__ = ["ANALYSIS", "coordinator", "party", "plan", "reference"]
 
@@ -104,7 +103,7 @@ async def sum_of_powers(c: JointComputation, plan: MomentsPlan, mine: CountRows 
     """Sum noise and x^p block by block: x^a and x^b are reduced, a + b = p, and their inner product is only summed."""
     p = plan.params.order
     total = await c.shared_noise_of(plan.shared_noise, (1,), bound=plan.noise_bound)
-    scalars = dict.fromkeys(plan.owners, ())
+    products, scalars = c.product_sum(1, 1), dict.fromkeys(plan.owners, ())
     async for counts in c.rows_in_step(scalars, n_rows, mine, height=BLOCK_ROWS, bound=max(plan.largest)):
         first, *others = counts.values()
         powers = {1: sum(others, start=first)}
@@ -113,12 +112,10 @@ async def sum_of_powers(c: JointComputation, plan: MomentsPlan, mine: CountRows 
         if p == 1:
             total += powers[1].sum()
         else:
-            total += await c.session.compute(_inner_product, powers[p - p // 2], powers[p // 2])
+            await products.add(powers[p - p // 2][None], powers[p // 2][:, None])
+    if p > 1:
+        total += (await products.total()).reshape(1)
     await c.release(replace(total, degree=plan.opened_degree, bound=plan.opened_bound))
-
-
-def _inner_product(x: SharedArray, y: SharedArray) -> SharedArray:
-    return x @ y
 
 
 async def release_sum(exchange: ShareExchange, plan: MomentsPlan, table: Table, values: Integers) -> int:

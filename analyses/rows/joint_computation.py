@@ -8,7 +8,7 @@ async with joined(session, plan, table) as (c, n_rows, counting, table):
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,13 @@ from analyses.rows.own_rows import OwnRows
 from analyses.rows.row_plan import RowPlan
 from analyses.rows.secret_rows import SecretRows
 from analyses.rows.surplus import rows_that_count
+from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.gram import upper_triangle_indices
 from mpc.arithmetic.words import Words
 from mpc.errors import LocalFaultError, OutOfRangeError
 from mpc.proofs.products import ProvenProducts
+from mpc.proofs.proven_noise import proven_noise
 from mpc.proofs.proven_rows import ProvenRows
 from mpc.protocol.computation import Computation
 from mpc.protocol.exchange import ShareExchange
@@ -44,7 +46,14 @@ NOISE_STAGE = "noise"
 
 
 PartyRelease = Drawable[[], NDArray[np.int64]]
-"""A release to which every compute party adds a part of the noise."""
+"""A release of which a member draws noise."""
+
+
+class BoundedNoise(Drawable[[], NDArray[np.int64]], Protocol):
+    """A release to which every compute party adds a part of the noise."""
+
+    def noise_tail_bound(self, log2_probability: float) -> int:
+        """Return an integer that no entry of all parties' noise exceeds, but with a stated probability."""
 
 
 class JointComputation(Computation):
@@ -65,13 +74,20 @@ class JointComputation(Computation):
         """Draw my part of a release's noise (`Session.draw`); None where I hold no shares."""
         return await self.session.draw(release) if self.holds_shares else None
 
-    async def noise_of(self, release: PartyRelease, shape: tuple[int, ...]) -> NoisySum:
-        """Draw my part of a release's noise and begin its sum with everybody's; see `Computation.noise`."""
-        if self.holds_shares:
-            self.session.progress(NOISE_STAGE, 0, 1)
-        return await self.noise(shape, await self.draw(release))
+    async def noise_of(self, release: BoundedNoise, shape: tuple[int, ...], *, tells: bool = True) -> NoisySum:
+        """Draw my part of a release's noise and begin its sum with everybody's; see `Computation.noise`.
 
-    async def shared_noise_of(self, release: PartyRelease, shape: tuple[int, ...], *, bound: int) -> SharedArray:
+        Args:
+            release: whose noise it is.
+            shape: shape of the noise.
+            tells: whether progress says so.
+        """
+        if self.holds_shares and tells:
+            self.session.progress(NOISE_STAGE, 0, 1)
+        mine = await self.draw(release)
+        return await self.noise(shape, None if mine is None else mine.reshape(shape))
+
+    async def shared_noise_of(self, release: BoundedNoise, shape: tuple[int, ...], *, bound: int) -> SharedArray:
         """Draw my part of a release's noise and share it; see `Computation.shared_noise`."""
         self.session.progress(NOISE_STAGE, 0, 1)
         return await self.shared_noise(shape, await self.draw(release), bound=bound)
@@ -238,7 +254,29 @@ class SecretlyJoined(SecretRows, JointComputation):
 
 
 class ProvenlyJoined(ProvenRows, ProvenProducts, JointComputation):
-    """A computation about rows whose owners prove their bounds, and of which every product is proven."""
+    """A computation about rows whose owners prove their bounds, and of which products and noise are proven."""
+
+    async def noise_of(self, release: BoundedNoise, shape: tuple[int, ...], *, tells: bool = True) -> NoisySum:
+        """See `JointComputation.noise_of`; nobody's noise is larger than that of all can be (`proven_noise`)."""
+        if self.holds_shares and tells:
+            self.session.progress(NOISE_STAGE, 0, 1)
+        return NoisySum(self.field, shape, self.t, await self._proven_noise(release, shape))
+
+    async def shared_noise_of(self, release: BoundedNoise, shape: tuple[int, ...], *, bound: int) -> SharedArray:
+        """See `noise_of` and `Computation.shared_noise`."""
+        self.session.progress(NOISE_STAGE, 0, 1)
+        share = await self._proven_noise(release, shape)
+        return self._shared(shape, self.t, self.exchange.n_parties * bound, share)
+
+    async def _proven_noise(self, release: BoundedNoise, shape: tuple[int, ...]) -> Words | None:
+        mine = await self.draw(release)
+        number, self._n_noises = self._n_noises, self._n_noises + 1
+        if mine is None:
+            return None
+        with self._step():
+            stage, largest = self._stage(f"noise {number}"), release.noise_tail_bound(LOG2_WRAP_PROBABILITY)
+            found = await proven_noise(self._exchange, stage, mine.reshape(-1), largest)
+        return found.reshape(self.field.n_words, *shape)
 
 
 def computation_of(exchange: ShareExchange, bounds: Bounds, masks: PartyRelease | None, name: str) -> JointComputation:

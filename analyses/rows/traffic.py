@@ -102,6 +102,14 @@ class JointTraffic(ProofTraffic):
         else:
             self._masked(widths, height, each, completes_input=completes_input)
 
+    def gram_of_rows(self, n_columns: int, n_entries: int) -> None:
+        """Walk through what `JointComputation.gram_of_rows` does with rows that have been shared."""
+        total = self.product_sum(n_entries)
+        for start in range(0, self.n_rows if self.proves_products else 0, ROWS_PER_BLOCK):
+            n_block = min(ROWS_PER_BLOCK, self.n_rows - start)
+            total.add(n_block, n_block * n_columns)
+        total.total()
+
     def row_sums(self, widths: Mapping[int, int]) -> None:
         """Walk through `JointComputation.row_sums`."""
         owners = self._plan.owners

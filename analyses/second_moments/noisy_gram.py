@@ -85,8 +85,9 @@ class GramPlan(RowPlan):
         """See `Plan`. Noise, rows, and the opening of what was counted; see `analyses.second_moments.party`."""
         joint = JointTraffic(self, n_rows)
         joint.join()
-        joint.noise(self.mechanism.n_entries)
+        joint.noise_of(self.mechanism.n_entries, self.mechanism.noise_tail_bound(LOG2_WRAP_PROBABILITY))
         joint.rows(self.widths, joint.n_rows)
+        joint.gram_of_rows(self.n_row_columns, self.mechanism.n_entries)
         joint.open_noisy(self.mechanism.n_entries)
         return joint.ended()
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from entropy import KeyStream
 from mpc.arithmetic import kernels
 from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD
-from mpc.arithmetic.moduli import PRIMES, WordConstants, is_prime, words_of
+from mpc.arithmetic.moduli import PRIMES, WIDE_PRIMES, WordConstants, is_prime, words_of
 from mpc.arithmetic.words import Words
 from mpc.errors import FieldTooSmallError, LocalFaultError, OutOfRangeError, ShapeError
 
@@ -70,11 +70,11 @@ class ResidueField:
         """Return the field of chosen primes; small ones make exhaustive tests of secrecy possible.
 
         Raises:
-            LocalFaultError: not 1 to 6 distinct odd primes below 2^21.
+            LocalFaultError: not 1 to 15 distinct odd primes below 2^21.
         """
         chosen = tuple(primes)
-        if not 1 <= len(chosen) <= len(PRIMES) or len(set(chosen)) != len(chosen):
-            raise LocalFaultError(f"a field must have 1 to {len(PRIMES)} distinct primes")
+        if not 1 <= len(chosen) <= len(WIDE_PRIMES) or len(set(chosen)) != len(chosen):
+            raise LocalFaultError(f"a field must have 1 to {len(WIDE_PRIMES)} distinct primes")
         if any(p >= 1 << RESIDUE_BITS or p % 2 == 0 or not is_prime(p) for p in chosen):
             raise LocalFaultError(f"each modulus must be an odd prime below 2^{RESIDUE_BITS}")
         made = cls.__new__(cls)
@@ -159,9 +159,10 @@ class ResidueField:
             parts.append(part)
         if self.n_words == 1:
             return parts[0].view(np.int64).reshape(words.shape[1:])
-        low, high = (np.asarray(part, dtype=object) for part in parts)
-        low_order, high_order = (word.order for word in self._words)
-        wide = low + low_order * ((high - low) * pow(low_order, -1, high_order) % high_order)
+        wide, below = np.asarray(parts[0], dtype=object), self._words[0].order
+        for part, word in zip(parts[1:], self._words[1:], strict=True):
+            wide = wide + below * ((np.asarray(part, dtype=object) - wide) * pow(below, -1, word.order) % word.order)
+            below *= word.order
         balanced = np.where(wide > self.half_order, wide - self.order, wide)
         return np.asarray(balanced, dtype=object).reshape(words.shape[1:])
 

@@ -12,8 +12,14 @@ from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD
 from mpc.arithmetic.words import Words
 from mpc.errors import FieldMismatchError
 
-PRIMES = (2097143, 2097133, 2097131, 2097097, 2097091, 2097083)
-"""The six largest primes below 2^21."""
+WIDE_PRIMES = (
+    *(2097143, 2097133, 2097131, 2097097, 2097091, 2097083),
+    *(2097047, 2097041, 2097031, 2097023, 2097013, 2096993, 2096987, 2096971, 2096959),
+)
+"""The fifteen largest primes below 2^21: fields of more than six hold proofs about noise (`mpc.proofs.noise_bound`)."""
+
+PRIMES = WIDE_PRIMES[:6]
+"""The primes of fields in which jobs compute."""
 
 
 @dataclass(frozen=True)

@@ -32,16 +32,21 @@ class Opening(Hidden):
     wrong: tuple[int, ...]
 
 
-def open_shares(shares: Mapping[int, Words], degree: int, field: ResidueField) -> Opening:
+def open_shares(shares: Mapping[int, Words], degree: int, field: ResidueField, deviating: int = 0) -> Opening:
     """Open from any `degree + 1` shares; more of them are checked and, where possible, corrected.
 
     Surplus shares must lie on the polynomials through the others. Where they do not, up to `surplus // 2` senders are
     found to be wrong (in any entry, modulo any prime), and the result is what all others agree on in every entry.
 
+    Of m shares, e are corrected only where `deviating` wrong ones could not lead to another polynomial: two polynomials
+    agree in `degree` points at most, so wrong shares that are within e of another one are m - degree - e or more.
+    Hence e < m - degree - deviating. So no `deviating` members can make a right share count as wrong.
+
     Args:
         shares: member number, which is the abscissa, to share; all of one shape, already range-checked.
         degree: degree of the sharing polynomial.
         field: field of the shares.
+        deviating: number of members that may choose their shares together.
 
     Raises:
         TooFewSharesError: fewer than `degree + 1` shares.
@@ -56,7 +61,8 @@ def open_shares(shares: Mapping[int, Words], degree: int, field: ResidueField) -
     if len(shares) < degree + 1:
         raise TooFewSharesError(f"{len(shares)} shares arrived, but {degree + 1} are needed")
     numbers = tuple(sorted(shares))
-    n_correctable = (len(numbers) - degree - 1) // 2
+    surplus = len(numbers) - degree - 1
+    n_correctable = max(0, min(surplus // 2, surplus - deviating))
     wrong: set[int] = set()
     while True:
         trusted = [number for number in numbers if number not in wrong]

@@ -71,10 +71,11 @@ class Statement:
         prover: member number.
         at: abscissa of the values that are multiplied.
         schedule: how many products there are.
-        shares: mine of the vectors, the same object in all statements about them; None if I hold no shares.
-        claims: arrays of my shares of the claimed sums; None if I hold no shares.
+        shares, claims: mine of the vectors, the same object in all statements about them, and arrays of those of the
+            claimed sums; None if I hold no shares.
         secrets: values of the vectors at `at`, at the prover: the same object as `shares` if they are its shares.
         pair: public name of the vectors; statements with equal names are about the same ones.
+        repetitions: how often it is proven, where not as often as others.
     """
 
     prover: int
@@ -84,6 +85,7 @@ class Statement:
     claims: Sequence[Words] | None
     secrets: Vectors | None
     pair: int = 0
+    repetitions: int | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,6 +110,7 @@ class _Pair:
 
     schedule: Schedule
     statements: list[Statement]
+    repetitions: int
     total: Total | None = None
     shares: Folded | None = None
     secrets: Folded | None = None
@@ -117,10 +120,10 @@ class _Pair:
     traces: list[Words] = field(default_factory=list)
     difference: Words | None = None
 
-    def size(self, fold: int, repetitions: int) -> int:
+    def size(self, fold: int) -> int:
         """Numbers that a prover says in a fold."""
         rows = self.schedule.rows
-        return 0 if fold >= len(rows) else repetitions * (rows[fold] + self.is_last(fold)) ** 2
+        return 0 if fold >= len(rows) else self.repetitions * (rows[fold] + self.is_last(fold)) ** 2
 
     def is_last(self, fold: int) -> bool:
         return fold == len(self.schedule.rows) - 1
@@ -153,16 +156,19 @@ class Proofs:
         """Shape of the masks of two vectors, without the axis of words."""
         return 2, self._repetitions
 
-    async def joint_masks(self) -> Words:
-        """Return my share of masks that nobody knows; for vectors whose values are parties' shares.
+    async def joint_masks(self, n_pairs: int) -> list[Words]:
+        """Return my shares of masks that nobody knows; for vectors whose values are parties' shares.
 
-        Cost: 1 round, 2 elements per repetition.
+        Args:
+            n_pairs: pairs of vectors, each of which has masks of its own.
+
+        Cost: 1 round, 2 elements per pair and repetition.
         """
         stream = KeyStream(self._exchange.session.entropy.read(32))
-        secret = self._exchange.field.random(stream, self.mask_shape)
-        block = self._n_masks
-        self._n_masks += 1
-        return await self._exchange.deal_and_sum(self._masks, secret, self._exchange.t, block)
+        secret = self._exchange.field.random(stream, (n_pairs, *self.mask_shape))
+        block, self._n_masks = self._n_masks, self._n_masks + 1
+        shares = await self._exchange.deal_and_sum(self._masks, secret, self._exchange.t, block)
+        return [np.ascontiguousarray(shares[:, pair]) for pair in range(n_pairs)]
 
     async def check(self, statements: Sequence[Statement], totals: Mapping[int, Total] | None = None) -> None:
         """Prove my statements and verify those of all others, all at once.
@@ -189,7 +195,7 @@ class Proofs:
     async def _check(self, pairs: Sequence[_Pair]) -> None:
         coin = await self._coin.toss()
         for pair in pairs:
-            pair.weights = Weights.draw(self._exchange.field, coin, pair.schedule, self._repetitions)
+            pair.weights = Weights.draw(self._exchange.field, coin, pair.schedule, pair.repetitions)
         await self._exchange.session.compute(self._begin, pairs)
         for fold in range(max((len(pair.schedule.rows) for pair in pairs), default=0)):
             answers = await self._answers_of_all(pairs, fold)
@@ -204,7 +210,8 @@ class Proofs:
     def _pairs(self, statements: Sequence[Statement]) -> dict[int, _Pair]:
         pairs: dict[int, _Pair] = {}
         for statement in statements:
-            pairs.setdefault(statement.pair, _Pair(statement.schedule, [])).statements.append(statement)
+            new = _Pair(statement.schedule, [], statement.repetitions or self._repetitions)
+            pairs.setdefault(statement.pair, new).statements.append(statement)
         for pair in pairs.values():
             provers = [statement.prover for statement in pair.statements]
             if len(set(provers)) < len(provers):
@@ -238,7 +245,7 @@ class Proofs:
         sizes: dict[int, int] = {}
         for pair in pairs:
             for statement in pair.statements:
-                size = sizes.get(statement.prover, 0) + pair.size(fold, self._repetitions)
+                size = sizes.get(statement.prover, 0) + pair.size(fold)
                 sizes[statement.prover] = size
         provers = [prover for prover, size in sizes.items() if size]
         answers: dict[int, Words] = {}
@@ -257,16 +264,16 @@ class Proofs:
         mine = [
             pair.secrets.answer(pair.weights).reshape(n_words, -1)
             for pair in pairs
-            if pair.secrets is not None and pair.weights is not None and pair.size(fold, self._repetitions)
+            if pair.secrets is not None and pair.weights is not None and pair.size(fold)
         ]
         return np.concatenate(mine, axis=1)
 
     def _factors(self, pair: _Pair, fold: int, coin: KeyStream) -> Factors | None:
-        if not pair.size(fold, self._repetitions):
+        if not pair.size(fold):
             return None
         masked = pair.is_last(fold)
         n_rows = pair.schedule.rows[fold] + masked
-        return Factors.draw(self._exchange.field, coin, n_rows, masked=masked, repetitions=self._repetitions)
+        return Factors.draw(self._exchange.field, coin, n_rows, masked=masked, repetitions=pair.repetitions)
 
     def _fold(
         self, pairs: Sequence[_Pair], fold: int, answers: dict[int, Words], factors: Sequence[Factors | None]
@@ -277,14 +284,14 @@ class Proofs:
             if chosen is None:
                 continue
             assert pair.weights is not None
-            masked, size = pair.is_last(fold), pair.size(fold, self._repetitions)
+            masked, size = pair.is_last(fold), pair.size(fold)
             n_rows = pair.schedule.rows[fold] + masked
             told: list[Words] = []
             for statement in pair.statements[: len(pair.zeros)]:
                 first = start[statement.prover]
                 start[statement.prover] += size
                 words = answers[statement.prover][:, first : first + size]
-                told.append(words.reshape(field.n_words, self._repetitions, n_rows, n_rows))
+                told.append(words.reshape(field.n_words, pair.repetitions, n_rows, n_rows))
             rows = None if fold else pair.weights.rows
             traces = [weighted_trace(field, answer, rows, masked=masked) for answer in told]
             if told and fold == 0 and pair.total is not None:
@@ -326,12 +333,13 @@ class Proofs:
 
     def _judge(self, pairs: Sequence[_Pair], shares: dict[int, Words]) -> list[_Pair]:
         """Raise for the first statement that is wrong; return pairs of which only the total of claims is."""
-        field, t, repetitions = self._exchange.field, self._exchange.t, self._repetitions
+        field, t = self._exchange.field, self._exchange.t
         opened = self._opened(shares)
         basis = sorted(shares)[: t + 1]
         wrong: list[_Pair] = []
         start = 0
         for pair in pairs:
+            repetitions = pair.repetitions
             ends = slice(start, start + 2 * repetitions)
             start = ends.stop
             for statement, zeros in zip(pair.statements, pair.zeros, strict=True):
@@ -351,7 +359,7 @@ class Proofs:
         return wrong
 
     def _opened(self, shares: dict[int, Words]) -> Words:
-        opening = open_shares(shares, self._exchange.t, self._exchange.field)
+        opening = open_shares(shares, self._exchange.t, self._exchange.field, self._exchange.t)
         if opening.wrong:
             names = " and ".join(self._exchange.session.names[party] for party in opening.wrong)
             raise InconsistentSharesError(
@@ -382,7 +390,7 @@ class Proofs:
         except PeerError as error:
             raise InconsistentSharesError(f"{what}, and a member did not help to name who dealt them") from error
         for i, statement in enumerate(pair.statements):
-            if opened[:, i * self._repetitions : (i + 1) * self._repetitions].any():
+            if opened[:, i * pair.repetitions : (i + 1) * pair.repetitions].any():
                 raise self._violation(statement)
         raise InconsistentSharesError(f"{what}, but each by itself is")
 

@@ -6,6 +6,7 @@ rows, and before anything is computed with them that is opened.
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ PROJECTIONS_STAGE = "projections"
 what is opened there is a release (`party.gate`)."""
 
 NAME = "norms"
-MASKS_STAGE = "masks of norms"
+MASKS_STAGE = f"masks of {NAME}"
 
 FIRST_ROWS = 24
 """Rows of the first fold; see `Schedule`."""
@@ -40,23 +41,47 @@ class DealtRows:
         n_rows: n, the same for all dealers.
         shares: dealer to my share, shape (n_words, n, whole width), degree t; empty where I hold no shares.
         mine: my own rows as elements, of the same shape; None if I deal none. Secret.
-        masks: my own masks, shape (N_PROJECTIONS,); None if I deal no rows. Secret.
+        masks: my own masks, integers of shape (N_PROJECTIONS,); None if I deal no rows. Secret.
     """
 
     bounds: Mapping[int, NormBound]
     n_rows: int
     shares: Mapping[int, Words] = field(repr=False)
     mine: Words | None = field(repr=False)
-    masks: NDArray[np.int64] | None = field(repr=False)
+    masks: NDArray[Any] | None = field(repr=False)
 
 
-async def prove_norms(exchange: ShareExchange, rows: DealtRows, commit: Callable[[], Awaitable[None]]) -> None:
+@dataclass(frozen=True)
+class ProofOfWhat:
+    """Names of the stages of a proof, and of what it is about.
+
+    Attributes:
+        name: begins the names of stages.
+        masks: stage in which masks are dealt.
+        projections: stage in which projections are opened.
+        rows: what is dealt, in words.
+    """
+
+    name: str = NAME
+    masks: str = MASKS_STAGE
+    projections: str = PROJECTIONS_STAGE
+    rows: str = "rows"
+
+
+ROWS = ProofOfWhat()
+
+
+async def prove_norms(
+    exchange: ShareExchange, rows: DealtRows, commit: Callable[[], Awaitable[None]] | None, what: ProofOfWhat = ROWS
+) -> None:
     """Prove that my rows keep their norm, and verify that those of all others do.
 
     Args:
         exchange: dealing and taking of shares, in a field of an order above `NormBound.order_needed` of all dealers.
         rows: rows of all dealers.
-        commit: makes what the projections cost spent; awaited by dealers before anything of them can be opened.
+        commit: makes what the projections cost spent; awaited by dealers before anything of them can be opened. None
+            where they tell nothing.
+        what: what the rows are.
 
     Raises:
         PeerViolationError: names a dealer of which a row does not have its norm; or a member that sent a wrong share
@@ -72,19 +97,20 @@ async def prove_norms(exchange: ShareExchange, rows: DealtRows, commit: Callable
     if not rows.n_rows:
         return
     session, parties = exchange.session, range(1, exchange.n_parties + 1)
-    coin = PublicCoin(session, exchange.n_parties, NAME, [dealer for dealer in rows.bounds if dealer not in parties])
-    proofs = Proofs(exchange, coin, NAME)
-    secrets, shares = await _deal_masks(exchange, rows, proofs)
+    listeners = [dealer for dealer in rows.bounds if dealer not in parties]
+    coin = PublicCoin(session, exchange.n_parties, what.name, listeners)
+    proofs = Proofs(exchange, coin, what.name)
+    secrets, shares = await _deal_masks(exchange, rows, proofs, what.masks)
     stream = await coin.toss()
-    if rows.mine is not None:
+    if rows.mine is not None and commit is not None:
         await commit()
     if exchange.am_receiver:
-        await _open_projections(exchange, rows, shares, stream)
+        await _open_projections(exchange, rows, shares, stream, what)
     await proofs.check(_statements(exchange, rows, proofs, secrets, shares))
 
 
 async def _deal_masks(
-    exchange: ShareExchange, rows: DealtRows, proofs: Proofs
+    exchange: ShareExchange, rows: DealtRows, proofs: Proofs, stage: str
 ) -> tuple[Words | None, dict[int, Words]]:
     """Deal masks of projections, and of the proof behind them; return mine as elements, and my shares of all."""
     me, field_ = exchange.session.me, exchange.field
@@ -95,45 +121,44 @@ async def _deal_masks(
         stream = KeyStream(exchange.session.entropy.read(32))
         masks = field_.encode(rows.masks), field_.random(stream, n_masks - N_PROJECTIONS)
         mine = np.concatenate(masks, axis=1)
-        own = await exchange.deal(MASKS_STAGE, 0, mine, exchange.t)
+        own = await exchange.deal(stage, 0, mine, exchange.t)
         if own is not None:
             shares[me] = own
     if exchange.am_receiver:
         shapes = {dealer: (n_masks,) for dealer in rows.bounds if dealer != me}
-        shares |= await exchange.take_all(shapes, MASKS_STAGE, 0, exchange.t)
+        shares |= await exchange.take_all(shapes, stage, 0, exchange.t)
     return mine, shares
 
 
 async def _open_projections(
-    exchange: ShareExchange, rows: DealtRows, masks: Mapping[int, Words], coin: KeyStream
+    exchange: ShareExchange, rows: DealtRows, masks: Mapping[int, Words], coin: KeyStream, what: ProofOfWhat
 ) -> None:
     session, field_ = exchange.session, exchange.field
 
     def share() -> Words:
-        factors = [column_factors(coin, bound) for bound in rows.bounds.values()]
+        of_bound = {bound: column_factors(coin, bound) for bound in dict.fromkeys(rows.bounds.values())}
+        factors = [of_bound[bound] for bound in rows.bounds.values()]
         found = projected(field_, coin, [rows.shares[dealer] for dealer in rows.bounds], factors)
         hiding = np.stack([masks[dealer][:, :N_PROJECTIONS] for dealer in rows.bounds], axis=1)
         return field_.add(found, hiding)
 
     mine = await session.compute(share)
     parties = range(1, exchange.n_parties + 1)
-    opening = await exchange.open(PROJECTIONS_STAGE, mine, mine.shape[1:], exchange.t, parties, needs_all=True)
+    t = exchange.t
+    opening = await exchange.open(what.projections, mine, mine.shape[1:], t, parties, deviating=t)
     assert opening is not None, "every party receives"
     if opening.wrong:  # a dealer's doing, or that of whoever sent it: nobody can tell
         raise InconsistentSharesError("shares of projections lie on no polynomial of degree t")
     values = await session.compute(field_.decode, opening.words)
     for (dealer, bound), projections in zip(rows.bounds.items(), values, strict=True):
         if max(-int(projections.min()), int(projections.max())) > bound.largest_projection:
-            raise _beyond_bounds(session.names[dealer], dealer)
+            text = f"{session.names[dealer]} shared {what.rows} beyond their bound"
+            raise PeerViolationError(dealer, what.projections, text)
 
 
 def schedule_of(bound: NormBound, n_rows: int) -> Schedule:
     """Return how the rows of a dealer are folded: it proves its own alone, and everybody verifies those of all."""
     return Schedule(n_rows, bound.whole_width, FIRST_ROWS)
-
-
-def _beyond_bounds(name: str, dealer: int) -> PeerViolationError:
-    return PeerViolationError(dealer, PROJECTIONS_STAGE, f"{name} shared rows beyond their bound")
 
 
 def _statements(

@@ -1,19 +1,25 @@
-"""Computations of which every intermediate product is proven before anything that follows from it is opened.
+"""Computations of which every product is proven before anything that follows from it is opened.
 
 In a reduction of degree 2t dealer j deals h_j = x_j y_j, the product of its own shares, with degree t
 (`mpc.protocol.reduction`). A dealer that adds to h_j adds to the product, whatever the owners know of their rows. Here
 each of the first 2t + 1 dealers proves that what it dealt is the product of its shares and lies on polynomials of
-degree t (`mpc.proofs.inner_products`): one statement about all products since the last proof.
+degree t (`mpc.proofs.inner_products`): one statement about all products since the last proof, and a few about each sum
+of products that was reduced as a sum (`mpc.proofs.summed_products`).
 
 The coin of a proof is tossed after all resharings that it is about. It is due before each opening, and earlier where
 more than `MOST_PENDING` products wait, which bounds the memory. Errors of a product that enters later ones before they
 are proven are masked like all values, and end the job at the proof.
 
+What is opened has degree t, and all N shares count: those of the N - t parties that do not deviate lie on one
+polynomial, on which no t wrong shares lie but at its own points. So a wrong share at an opening is found, and corrected
+with its sender's name where N - 2t - 1 allows it (`mpc.arithmetic.opening.open_shares`).
+
 Double sharings are not used: the masked products that they open would have to be proven first, round by round.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 from mpc.arithmetic.shamir import lagrange_weights
 from mpc.arithmetic.words import Words
@@ -21,6 +27,8 @@ from mpc.errors import LocalFaultError
 from mpc.proofs.coin import PublicCoin
 from mpc.proofs.folding import Schedule
 from mpc.proofs.inner_products import Proofs, Statement, Total, Vectors
+from mpc.proofs.proven_sums import Kept, ProvenGramSum, ProvenProductSum
+from mpc.proofs.summed_products import N_VECTORS, Claims, SummedProduct
 from mpc.protocol.agreement import DealerAgreement
 from mpc.protocol.computation import Computation
 from mpc.protocol.exchange import ShareExchange
@@ -44,15 +52,31 @@ class ProductProofs:
     def __init__(self, exchange: ShareExchange, name: str, listeners: Collection[int] = ()) -> None:
         self._exchange = exchange
         self._provers = range(1, 2 * exchange.t + 2)
-        self.proofs = Proofs(exchange, PublicCoin(exchange.session, exchange.n_parties, name, listeners), name)
+        self._coin = PublicCoin(exchange.session, exchange.n_parties, name, listeners)
+        self.proofs = Proofs(exchange, self._coin, name)
         self._multiplied: list[tuple[Words, Words, Words]] = []
-        self._dealt: dict[int, list[Words]] = {prover: [] for prover in self._provers}
+        self._dealt, self._collected = self._none_dealt(), self._none_dealt()
+        self._sums: list[SummedProduct] = []
         self.n_pending = 0
 
+    def _none_dealt(self) -> dict[int, list[Words]]:
+        return {prover: [] for prover in self._provers}
+
+    def _take_collected(self) -> dict[int, list[Words]]:
+        taken, self._collected = self._collected, self._none_dealt()
+        return taken
+
     def multiplied(self, left: Words, right: Words, product: Words) -> None:
-        """Record my shares of what has been multiplied, shape (n_words, ...) each."""
+        """Record my shares of what has been multiplied, shape (n_words, ...) each, in the reduction just done."""
         self._multiplied.append((left, right, product))
+        for prover, parts in self._take_collected().items():
+            self._dealt[prover] += parts
         self.n_pending += left[0].size
+
+    def summed(self, kept: Kept, product: Words) -> None:
+        """Record my shares of the factors of a sum, and of the sum, in the reduction just done."""
+        found = SummedProduct(kept.factors, kept.shape, kept.is_triangle, self._take_collected(), product)
+        self._sums.append(found)
 
     def n_coins(self, degree: int, n_elements: int) -> int:
         """Return 0: the coin of a proof is its own."""
@@ -67,30 +91,78 @@ class ProductProofs:
     def collect(self, degree: int, shares: Mapping[int, Words]) -> None:
         """Record what was dealt to me of the products of one segment."""
         for prover in self._provers:
-            self._dealt[prover].append(shares[prover])
+            self._collected[prover].append(shares[prover])
 
     async def verify(self, name: str) -> tuple[int, ...]:
         """Prove and verify all that has been collected; see `Proofs.check`."""
-        if not self.n_pending:
+        sums, self._sums = self._sums, []
+        if not self.n_pending and not sums:
             return ()
+        masks = await self.proofs.joint_masks(bool(self.n_pending) + N_VECTORS * len(sums))
+        statements, totals = self._about_products(masks)
+        if sums:
+            coin, field = await self._coin.toss(), self._exchange.field
+            for found in sums:
+                claims = await self._exchange.session.compute(found.claims, field, coin)
+                for number in range(N_VECTORS):
+                    pair = len(totals)
+                    about, total = self._about_sum(pair, found.schedule, claims, number, masks[pair][:, :, :1])
+                    statements += about
+                    totals[pair] = total
+        await self.proofs.check(statements, totals)
+        return ()
+
+    def _about_products(self, masks: Sequence[Words]) -> tuple[list[Statement], dict[int, Total]]:
+        """Return the one statement of each prover about all products, and begin anew."""
+        if not self.n_pending:
+            return [], {}
         multiplied, dealt, schedule = self._multiplied, self._dealt, Schedule(self.n_pending)
-        self._multiplied, self._dealt, self.n_pending = [], {prover: [] for prover in self._provers}, 0
+        self._multiplied, self._dealt, self.n_pending = [], self._none_dealt(), 0
         left, right, products = zip(*multiplied, strict=True)
-        vectors = Vectors(left, right, await self.proofs.joint_masks())
-        me, field = self._exchange.session.me, self._exchange.field
-        weights = dict(zip(self._provers, lagrange_weights(field, self._provers), strict=True))
+        statements, total = self._stated(0, schedule, Vectors(left, right, masks[0]), dealt, products)
+        return statements, {0: total}
+
+    def _about_sum(
+        self, pair: int, schedule: Schedule, claims: Claims, number: int, masks: Words
+    ) -> tuple[list[Statement], Total]:
+        """Return the statement of each prover about one pair of random vectors."""
+        left, right, place = claims.left[..., number], claims.right[..., number], slice(number, number + 1)
+        dealt = {prover: [words[:, place]] for prover, words in claims.dealt.items()}
+        vectors = Vectors([left], [right], masks)
+        return self._stated(pair, schedule, vectors, dealt, [claims.product[:, place]], repetitions=1)
+
+    def _stated(
+        self,
+        pair: int,
+        schedule: Schedule,
+        vectors: Vectors,
+        dealt: Mapping[int, Sequence[Words]],
+        products: Sequence[Words],
+        repetitions: int | None = None,
+    ) -> tuple[list[Statement], Total]:
+        weights = dict(zip(self._provers, lagrange_weights(self._exchange.field, self._provers), strict=True))
+        me = self._exchange.session.me
         statements = [
-            Statement(prover, prover, schedule, vectors, dealt[prover], vectors if prover == me else None)
+            Statement(
+                prover,
+                prover,
+                schedule,
+                vectors,
+                dealt[prover],
+                vectors if prover == me else None,
+                pair,
+                repetitions,
+            )
             for prover in self._provers
         ]
-        await self.proofs.check(statements, {0: Total(products, weights)})
-        return ()
+        return statements, Total(products, weights)
 
 
 class ProvenProducts(Computation):
     """A computation that proves its products; a part of a class that says more, or of `ProvenComputation`.
 
-    All parties are needed to its end, however many there are.
+    Sums of products have degree t, and so has what is opened. All parties are needed to its end, however many there
+    are.
     """
 
     _may_use_double_sharings = False
@@ -100,11 +172,27 @@ class ProvenProducts(Computation):
         self._agreement = DealerAgreement(exchange, name, needs_all=True)
         self._product_proofs = ProductProofs(exchange, name)
         self._check_of_products = self._product_proofs
-        self._is_multiplying = False
+        self._deviating = exchange.t
+        self._is_recorded = False
+
+    @property
+    def product_degree(self) -> int:
+        """Degree of sums of products: t, as they are reduced."""
+        return self.t
 
     def beside(self, name: str) -> Computation:
         """Return another computation of the same members with the same keys, which proves its products as well."""
         return ProvenComputation(self._exchange, name)
+
+    def product_sum(self, n_rows: int, n_columns: int) -> ProvenProductSum:
+        """Return an empty sum of products of matrices, which is reduced and proven."""
+        session, shape = self._exchange.session, (n_rows, n_columns)
+        return ProvenProductSum(self, session, self.field, shape, holds_shares=self.holds_shares)
+
+    def gram_sum(self, n_columns: int) -> ProvenGramSum:
+        """Return an empty sum of x^T x, which is reduced and proven."""
+        session = self._exchange.session
+        return ProvenGramSum(self, session, self.field, n_columns, holds_shares=self.holds_shares)
 
     async def multiply(self, x: SharedArray, y: SharedArray) -> SharedArray:
         """Return the element-wise product, degree t, to be proven before the next opening.
@@ -120,11 +208,8 @@ class ProvenProducts(Computation):
             raise LocalFaultError("a product is proven of factors of degree t: reduce them first, by `multiply`")
         if a.degree + b.degree <= self.t:
             return await super().multiply(a, b)
-        self._is_multiplying = True
-        try:
+        with self._recorded():
             product = await super().multiply(a, b)
-        finally:
-            self._is_multiplying = False
         if a.share is not None and b.share is not None and a.size:
             assert product.share is not None
             self._product_proofs.multiplied(a.share, b.share, product.share)
@@ -132,11 +217,29 @@ class ProvenProducts(Computation):
                 await self.check_products()
         return product
 
-    async def _reduced(self, arrays: Sequence[SharedArray], segment_of: Any) -> list[SharedArray]:
-        if not self._is_multiplying:
+    async def reduce_sum(self, total: SharedArray, kept: Kept) -> SharedArray:
+        """Return a sum of products with degree t, to be proven before the next opening; see `ProvenProductSum`."""
+        with self._recorded():
+            (product,) = await self._reduced([replace(total, degree=2 * self.t)], total.reshape(-1).__getitem__)
+        if product.share is not None:
+            self._product_proofs.summed(kept, product.share.reshape(self.field.n_words, -1))
+        return product
+
+    @contextmanager
+    def _recorded(self) -> Iterator[None]:
+        self._is_recorded = True
+        try:
+            yield
+        finally:
+            self._is_recorded = False
+
+    async def _reduced(
+        self, arrays: Sequence[SharedArray], segment_of: Callable[[slice], SharedArray]
+    ) -> list[SharedArray]:
+        if not self._is_recorded:
             raise LocalFaultError(
-                "this computation proves its products, so it reduces only those of two arrays whose shares it knows: "
-                "use `multiply`"
+                "this computation proves its products, so it reduces only those of arrays whose shares it knows: use "
+                "`multiply`, `dot`, `matmul` or `gram`"
             )
         return await super()._reduced(arrays, segment_of)
 

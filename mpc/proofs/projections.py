@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from entropy import KeyStream
 from mpc.arithmetic import kernels
+from mpc.arithmetic.balanced import balanced, packed
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.kernels import RESIDUES_PER_WORD, Floats
 from mpc.arithmetic.words import Words
@@ -23,7 +24,7 @@ def column_factors(coin: KeyStream, bound: NormBound) -> NDArray[np.int64]:
     """
     while True:
         found = _ternary(coin, (N_PROJECTIONS, bound.whole_width))
-        if np.linalg.norm(found, 2) ** 2 <= bound.squared_operator_bound * (1 - 1e-9):
+        if np.linalg.norm(found @ found.T, 2) <= bound.squared_operator_bound * (1 - 1e-9):
             return found.astype(np.int64)
 
 
@@ -44,6 +45,8 @@ def projected(
     Cost: N_PROJECTIONS float64 products per element and prime.
     """
     n_rows, ends = rows[0].shape[1], np.cumsum([0, *(words.shape[2] for words in rows)])
+    if n_rows == 1:
+        return _projected_row(field, _ternary(coin, (N_PROJECTIONS, 1))[:, 0], rows, factors)
     panel = np.empty((RESIDUES_PER_WORD, _PANEL_ROWS, int(ends[-1])))
     sums = np.zeros((len(field.primes), N_PROJECTIONS, int(ends[-1])))
     for start in range(0, n_rows, _PANEL_ROWS):
@@ -65,6 +68,17 @@ def projected(
         ]
         found.append(np.stack(by_dealer))
     return field.pack(found)
+
+
+def _projected_row(
+    field: ResidueField, rho: Floats, rows: Sequence[Words], factors: Sequence[NDArray[np.int64]]
+) -> Words:
+    """Return the projections of single rows: columns first, as there are no rows to add up."""
+    by_dealer = []
+    for words, sigma in zip(rows, factors, strict=True):
+        sums = balanced(field, np.ascontiguousarray(words[:, 0])) @ sigma.T.astype(np.float64)  # below 2^53: exact
+        by_dealer.append(sums * rho)
+    return packed(field, np.stack(by_dealer, axis=1))
 
 
 def _ternary(coin: KeyStream, shape: tuple[int, int]) -> Floats:

@@ -297,7 +297,7 @@ class ShareExchange:
         receivers: Sequence[int],
         senders: Sequence[int] | None = None,
         *,
-        needs_all: bool = False,
+        deviating: int = 0,
     ) -> Opening | None:
         """Reveal a shared array to some members.
 
@@ -319,8 +319,8 @@ class ShareExchange:
             degree: degree of its sharing.
             receivers: member numbers that learn the values; 0 is the coordinator.
             senders: the parties whose shares count, besides mine; default: all.
-            needs_all: whether each of them has to answer: where a share is missing, who sent the others could choose
-                what is opened.
+            deviating: number of them that may choose shares together. Above 0 each has to answer, as who sent the
+                others could choose what is opened where some are missing; and see `open_shares`.
 
         Returns:
             The values and the members that sent corrupted shares, at a receiver; None at other members.
@@ -352,13 +352,13 @@ class ShareExchange:
                         failures[tasks[task]] = answer
                     else:
                         shares[tasks[task]] = answer
-                if failures and (needs_all or len(shares) + len(pending) < degree + 1):
+                if failures and (deviating or len(shares) + len(pending) < degree + 1):
                     raise min(failures.items())[1]
         finally:
             for task in pending:
                 task.cancel()
         n_opened = sum(words.size for words in shares.values())
-        opening = await self.compute(n_opened, open_shares, shares, degree, self.field)
+        opening = await self.compute(n_opened, open_shares, shares, degree, self.field, deviating)
         violators = (sender for sender, failure in failures.items() if isinstance(failure, PeerViolationError))
         wrong = tuple(sorted({*opening.wrong, *violators}))
         for sender in wrong:

@@ -1,15 +1,41 @@
 """What proofs send: those of `mpc.proofs`, walked through."""
 
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
 
 from mpc.proofs.coin import DIGEST_BYTES, SEED_BYTES
 from mpc.proofs.folding import REPETITIONS, Schedule
+from mpc.proofs.noise_bound import NoiseBound
 from mpc.proofs.norm_bound import N_PROJECTIONS, NormBound
 from mpc.proofs.norm_proof import schedule_of
 from mpc.proofs.products import MOST_PENDING
 from mpc.proofs.proven_rows import ROWS_PER_BLOCK
-from mpc.traffic.shares import ShareTraffic
-from mpc.traffic.walk import Sent, pairwise
+from mpc.proofs.proven_sums import MOST_KEPT
+from mpc.proofs.summed_products import N_VECTORS
+from mpc.proofs.summed_products import schedule_of as schedule_of_sum
+from mpc.traffic.shares import WORD_BYTES, ShareTraffic, SumTraffic
+from mpc.traffic.walk import Sent, Traffic, pairwise
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What is proven of two vectors.
+
+    Attributes:
+        schedule: how they are folded.
+        provers: who proves something of them.
+        repetitions: how often.
+    """
+
+    schedule: Schedule
+    provers: Sequence[int]
+    repetitions: int = REPETITIONS
+
+    def answers(self, fold: int) -> int:
+        """Return how many numbers a prover says in a fold."""
+        rows = self.schedule.rows
+        return 0 if fold >= len(rows) else self.repetitions * (rows[fold] + (fold == len(rows) - 1)) ** 2
 
 
 class ProofTraffic(ShareTraffic):
@@ -21,6 +47,24 @@ class ProofTraffic(ShareTraffic):
 
     proves_products = False
     _n_pending = 0
+
+    def __init__(self, traffic: Traffic, n_primes: int, n_parties: int, t: int) -> None:
+        super().__init__(traffic, n_primes, n_parties, t)
+        self._reduced_sums: list[int] = []
+
+    @property
+    def product_degree(self) -> int:
+        """Degree of sums of products."""
+        return self.t if self.proves_products else super().product_degree
+
+    def product_sum(self, n_elements: int) -> SumTraffic:
+        """Walk through `ProvenProducts.product_sum` or `gram_sum`, or what `ShareTraffic` does."""
+        return ProvenSumTraffic(self, n_elements) if self.proves_products else super().product_sum(n_elements)
+
+    def reduce_sum(self, n_elements: int, length: int) -> None:
+        """Walk through `ProvenProducts.reduce_sum`: of so many entries, each of so many products."""
+        self._combine_dealt(n_elements, self.t)
+        self._reduced_sums.append(length)
 
     @property
     def has_surplus(self) -> bool:
@@ -41,10 +85,18 @@ class ProofTraffic(ShareTraffic):
     def check_products(self) -> None:
         """Walk through `ProductProofs.verify`, or what `ShareTraffic` does."""
         super().check_products()
+        lengths, self._reduced_sums = self._reduced_sums, []
+        provers = range(1, 2 * self.t + 2)
+        proofs = [Proof(schedule_of_sum(length), provers, 1) for length in lengths for _ in range(N_VECTORS)]
         if self._n_pending:
-            schedule, self._n_pending = Schedule(self._n_pending), 0
-            self.traffic.step(self.dealt_by_all(2 * REPETITIONS))
-            self.prove([(schedule, range(1, 2 * self.t + 2))], totals=1)
+            proofs.insert(0, Proof(Schedule(self._n_pending), provers))
+            self._n_pending = 0
+        if not proofs:
+            return
+        self.traffic.step(self.dealt_by_all(2 * REPETITIONS * len(proofs)))
+        if lengths:
+            self.toss()
+        self.prove(proofs, have_totals=True)
 
     def toss(self, listeners: Collection[int] = ()) -> None:
         """Walk through `PublicCoin.toss`."""
@@ -52,41 +104,84 @@ class ProofTraffic(ShareTraffic):
         for n_bytes in (DIGEST_BYTES, SEED_BYTES + DIGEST_BYTES):
             self.traffic.step(Sent(p, m, n_bytes) for p in self.parties for m in members if m != p)
 
-    def prove(
-        self, pairs: Sequence[tuple[Schedule, Sequence[int]]], listeners: Collection[int] = (), totals: int = 0
-    ) -> None:
+    def prove(self, proofs: Sequence["Proof"], listeners: Collection[int] = (), *, have_totals: bool = False) -> None:
         """Walk through `Proofs.check`.
 
         Args:
-            pairs: schedule of each two vectors, and who proves something of them.
+            proofs: about each two vectors.
             listeners: provers without shares.
-            totals: how many pairs have a sum of claims that counts.
+            have_totals: whether a sum of claims counts in place of each.
         """
         self.toss(listeners)
-        for fold in range(max(len(schedule.rows) for schedule, _ in pairs)):
+        for fold in range(max(len(proof.schedule.rows) for proof in proofs)):
             sizes: dict[int, int] = {}
-            for schedule, provers in pairs:
-                for prover in provers:
-                    sizes[prover] = sizes.get(prover, 0) + _answers(schedule, fold)
+            for proof in proofs:
+                for prover in proof.provers:
+                    sizes[prover] = sizes.get(prover, 0) + proof.answers(fold)
             self.inputs({prover: size for prover, size in sizes.items() if size})
             self.toss(listeners)
-        n_opened = REPETITIONS * sum(2 + len(provers) * (len(schedule.rows) + 1) for schedule, provers in pairs)
-        for _, provers in pairs[:totals]:
-            n_opened += REPETITIONS * (1 - len(provers))
+        n_opened = 0
+        for proof in proofs:
+            n_provers, n_folds = len(proof.provers), len(proof.schedule.rows)
+            n_opened += proof.repetitions * (2 + n_provers * (n_folds + 1) + have_totals * (1 - n_provers))
         self.traffic.step(pairwise(self.parties, n_opened * self.element_bytes))
 
     def proven_rows(self, bounds: Mapping[int, NormBound], n_rows: int) -> None:
         """Walk through what `ProvenRows` deals and proves."""
         dealt = {owner: bound.dealt_width for owner, bound in bounds.items()}
         ShareTraffic.rows(self, dealt, n_rows, ROWS_PER_BLOCK, completes_input=False)
+        self._prove_norms(bounds, n_rows)
+
+    def noise_of(self, n_elements: int, largest: int) -> None:
+        """Walk through `JointComputation.noise_of`: noise of which all parties' together is no larger than that."""
+        if self.proves_products:
+            self._proven_noise(n_elements, largest)
+        else:
+            self.noise(n_elements)
+
+    def shared_noise_of(self, n_elements: int, largest: int) -> None:
+        """Walk through `JointComputation.shared_noise_of`; arguments as of `noise_of`."""
+        if self.proves_products:
+            self._proven_noise(n_elements, largest)
+        else:
+            self.shared_noise(n_elements)
+
+    def _proven_noise(self, n_elements: int, largest: int) -> None:
+        """Walk through `proven_noise`."""
+        bound, wide = NoiseBound.of_entries(n_elements, largest), copy(self)
+        wide._field = bound.field
+        wide.element_bytes = WORD_BYTES * bound.field.n_words
+        wide.inputs(dict.fromkeys(self.parties, bound.dealt_width))
+        wide._prove_norms(dict.fromkeys(self.parties, bound), 1, commits=False)
+
+    def _prove_norms(self, bounds: Mapping[int, NormBound], n_rows: int, *, commits: bool = True) -> None:
+        """Walk through `prove_norms`."""
         listeners = [owner for owner in bounds if owner not in self.parties]
         self.inputs(dict.fromkeys(bounds, N_PROJECTIONS + 2 * REPETITIONS))
         self.toss(listeners)
-        self.traffic.pass_gate(self.parties)
+        if commits:
+            self.traffic.pass_gate(self.parties)
         self.traffic.step(pairwise(self.parties, len(bounds) * N_PROJECTIONS * self.element_bytes))
-        self.prove([(schedule_of(bound, n_rows), [owner]) for owner, bound in bounds.items()], listeners)
+        self.prove([Proof(schedule_of(bound, n_rows), [owner]) for owner, bound in bounds.items()], listeners)
 
 
-def _answers(schedule: Schedule, fold: int) -> int:
-    rows = schedule.rows
-    return 0 if fold >= len(rows) else REPETITIONS * (rows[fold] + (fold == len(rows) - 1)) ** 2
+class ProvenSumTraffic(SumTraffic):
+    """What a `ProvenProductSum` or a `ProvenGramSum` sends; arguments as of `ProofTraffic.product_sum`."""
+
+    def __init__(self, share: ProofTraffic, n_elements: int) -> None:
+        self._share, self._n_elements = share, n_elements
+        self._length = self._size = 0
+
+    def add(self, length: int, size: int) -> None:
+        """Walk through `add`; see `SumTraffic`."""
+        self._length += length
+        self._size += size
+        if self._size > MOST_KEPT:
+            self.total()
+            self._share.check_products()
+
+    def total(self) -> None:
+        """Walk through `total` or `triangle`."""
+        if self._length:
+            self._share.reduce_sum(self._n_elements, self._length)
+        self._length = self._size = 0

@@ -27,6 +27,21 @@ MOST_BLOCKS_WALKED = 32
 """Blocks of rows of which each is walked through; a multiple of `BLOCKS_AHEAD`."""
 
 
+class SumTraffic:
+    """What a `ProductSum` or a `GramSum` sends: nothing."""
+
+    def add(self, length: int, size: int) -> None:
+        """Walk through `add`.
+
+        Args:
+            length: products that an entry adds up.
+            size: entries of the factors.
+        """
+
+    def total(self) -> None:
+        """Walk through `total` or `triangle`."""
+
+
 class ShareTraffic:
     """What operations on shares send.
 
@@ -78,9 +93,18 @@ class ShareTraffic:
         """Walk through `Computation.inputs`: dealer to its number of elements."""
         self.traffic.step(message for dealer, size in sizes.items() for message in self.dealt(dealer, size))
 
+    @property
+    def product_degree(self) -> int:
+        """Degree of sums of products."""
+        return 2 * self.t
+
+    def product_sum(self, n_elements: int) -> SumTraffic:
+        """Walk through `Computation.product_sum` or `gram_sum`, of so many entries."""
+        return SumTraffic()
+
     def noise(self, n_elements: int) -> None:
-        """Walk through `Computation.noise`, of degree 2t."""
-        self.traffic.step(self.dealt_by_all(n_elements, 2 * self.t))
+        """Walk through `Computation.noise`."""
+        self.traffic.step(self.dealt_by_all(n_elements, self.product_degree))
 
     def shared_noise(self, n_elements: int) -> None:
         """Walk through `Computation.shared_noise`."""

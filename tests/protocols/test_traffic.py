@@ -319,7 +319,7 @@ PROVEN = {
     "moments of order 4": OWNERS,
     "clustering": OWNERS,
     "clustering of joint cells": OWNERS,
-    "logistic-regression by gradients of order 1": OWNERS,
+    "logistic-regression by gradients of order 1, all rows": OWNERS,
     "logistic-regression by gradients of order 3, all rows": OWNERS,
 }
 """Variants whose owners prove their rows, and the owners. Three owners, order 4 and joint cells prove products, too."""
@@ -338,6 +338,7 @@ def test_it_states_what_proofs_of_rows_send(name, roster):
         "order 2": {"order": 2},
         "order 3": {"order": 3},
         "order 4": {"order": 4},
+        "order 1, all rows": {"sampling_rate": 1.0},
         "order 3, all rows": {"order": 3, "weight_norm": 2.0, "sampling_rate": 1.0},
         "joint cells": {"counting_options": {"cells": "joint"}},
     }

@@ -1,11 +1,11 @@
-"""Jobs with `security = "malicious"` over real services, one of which deals a row beyond its bound."""
+"""Jobs with `security = "malicious"` over real services: one deals a row beyond its bound, one opens a wrong share."""
 
 import json
 
 import pytest
 from federation import Analyst, pca_job, random_values, result_of, tables_of
 from forked_services import ForkedDeployment
-from lying_dealers import serve_a_liar
+from lying_dealers import serve_a_liar, serve_a_wrong_opener
 from typer.testing import CliRunner
 
 from cli.main import app
@@ -19,7 +19,8 @@ def deployment(tmp_path_factory):
     folder = tmp_path_factory.mktemp("federation")
     tables = tables_of(VALUES, folder)
     (folder / "run").mkdir()
-    with ForkedDeployment(folder / "run", tables, serves={"bank": serve_a_liar}) as running:
+    serves = {"bank": serve_a_liar, "telco": serve_a_wrong_opener}
+    with ForkedDeployment(folder / "run", tables, serves=serves) as running:
         yield running
 
 
@@ -46,3 +47,10 @@ def test_owners_who_keep_their_bounds_get_their_answer_and_a_liar_is_named_befor
     assert not view.result_json
     # What projections show of rows is a release: it was paid for before they were opened.
     assert all(spent(deployment, party) > before[party] for party in PARTIES)
+
+
+def test_a_party_that_opens_a_wrong_share_ends_the_job_and_nothing_is_released(deployment):
+    view = Analyst(deployment).run(job_of(("telco", "hospital", "bank")))  # its first member lies
+    assert view.state == "FAILED"
+    assert "contradict each other" in view.reason
+    assert not view.result_json

@@ -174,15 +174,16 @@ def amount_of(plan: Plan) -> int:
 
 @dataclass(frozen=True)
 class Ended:
-    """What a run came to: the first array that was opened to the coordinator, and the first error."""
+    """What a run came to: the first array opened to the coordinator, the first error, whose shares were corrected."""
 
     opened: np.ndarray | None
     error: Exception | None
+    wrong: tuple[int, ...] = ()
 
 
 @contextmanager
-def noting_what_opens() -> Iterator[list[np.ndarray]]:
-    """Yield what is opened to the coordinator, array by array, as integers."""
+def noting_what_opens(wrong: set[int] | None = None) -> Iterator[list[np.ndarray]]:
+    """Yield what is opened to the coordinator, array by array, as integers; `wrong` takes senders of wrong shares."""
     opened: list[np.ndarray] = []
 
     def noted(reveal: Callable) -> Callable:
@@ -190,6 +191,8 @@ def noting_what_opens() -> Iterator[list[np.ndarray]]:
             found = await reveal(self, *arguments, **options)
             if found is not None and self.me == COORDINATOR:
                 opened.append(np.asarray(found.values, dtype=object))
+                if wrong is not None:
+                    wrong.update(found.wrong)
             return found
 
         return revealing
@@ -204,9 +207,10 @@ def noting_what_opens() -> Iterator[list[np.ndarray]]:
 async def run_once(plan: Plan, tables: dict[str, Table]) -> Ended:
     """Run a job with the randomness of every other run."""
     network = local_network(plan, entropy_of=lambda member: InsecureTestEntropy(f"deviation {member}"))
-    with noting_what_opens() as opened:
+    wrong = set[int]()
+    with noting_what_opens(wrong) as opened:
         run = await run_plan(plan, tables, network)
-    return Ended(opened[0] if opened else None, run.failures[0] if run.failures else None)
+    return Ended(opened[0] if opened else None, run.failures[0] if run.failures else None, tuple(sorted(wrong)))
 
 
 async def difference(plan: Plan, case: Case, tables: dict[str, Table]) -> int | None:

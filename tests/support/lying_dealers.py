@@ -15,8 +15,11 @@ import numpy as np
 from deviations import everywhere, wrong_products
 
 from mpc.arithmetic.field import ResidueField
+from mpc.local.network import Message
 from mpc.proofs.norm_bound import NormBound
 from mpc.proofs.proven_rows import ProvenRows
+from mpc.protocol.exchange import ShareExchange
+from mpc.protocol.session import COORDINATOR
 
 ROW = 5
 """The row that lies."""
@@ -133,9 +136,46 @@ def lying(member: int, lie: Lie) -> Iterator[None]:
         yield
 
 
+def shifted_opening(is_lie: Callable[[Message], bool], lied: list[int]) -> Callable[[Message], tuple[Message, ...]]:
+    """Return a fault of the in-process network: a party adds 1 to its share of what the coordinator opens.
+
+    Args:
+        is_lie: which messages of an opening are changed.
+        lied: takes the senders of what was changed.
+    """
+
+    def fault(message: Message) -> tuple[Message, ...]:
+        if message.receiver != COORDINATOR or "opening" not in message.stage or not is_lie(message):
+            return (message,)
+        lied.append(message.sender)
+        return (message.altered(with_another_residue(message.array)),)
+
+    return fault
+
+
+def with_another_residue(share: np.ndarray) -> np.ndarray:
+    """Return another share: the residue of the first element modulo the first prime is 1 more, or 1 less."""
+    changed = share.copy()
+    first = changed.reshape(-1)[:1]
+    first += 1 if int(first[0]) & ((1 << 21) - 1) < 1 << 20 else np.uint64((1 << 64) - 1)
+    return changed
+
+
 def serve_a_liar(*service) -> None:
     """Run a party's service that lies in jobs of which it is the first member; see `forked_services.serve_in_child`."""
     with lying(1, LIES["2^30 in one row"]):
+        forked_services.serve_in_child(*service)
+
+
+def serve_a_wrong_opener(*service) -> None:
+    """Run a party's service that adds 1 to its share at each opening in jobs of which it is the first member."""
+    reveal = ShareExchange.open
+
+    async def opening(self, label, share, *arguments, **options):
+        lies = self.session.me == 1 and arguments[2] == (COORDINATOR,)
+        return await reveal(self, label, with_another_residue(share) if lies else share, *arguments, **options)
+
+    with mock.patch.object(ShareExchange, "open", opening):
         forked_services.serve_in_child(*service)
 
 

@@ -82,7 +82,7 @@ class Statements:
         if pair == 0:
             if not exchange.am_receiver:
                 return None, None
-            masks = await proofs.joint_masks()
+            (masks,) = await proofs.joint_masks(1)
             mine = Vectors([self.left[0][me]], [self.right[0][me]], masks)
             return mine, mine
         secret, dealt = None, None

@@ -190,18 +190,27 @@ class MpcEstimator(MembershipEstimator):
     def walk_through(self, joint: JointTraffic) -> None:
         """See `MembershipEstimator.walk_through`."""
         grid = self.grid
-        joint.shared_noise(self.mechanism.length)
+        joint.shared_noise_of(self.mechanism.length, self._noise_bound)
         if self.cells == "joint":
             walk_through_patterns(joint, grid.owners, grid.shape)
         else:
             widths = dict.fromkeys(grid.owners, grid.k_local)
-            joint.rows_in_step(widths, joint.n_rows, ROWS_PER_BLOCK, lambda n_block: None, completes_input=False)
-        joint.open(self.mechanism.length, 2 * grid.colluding)
+            k = grid.k_local
+            sums = [joint.product_sum(k * k) for _ in _pairs(grid)]
+
+            def multiplied(n_block: int) -> None:
+                for counts in sums:
+                    counts.add(n_block, 2 * k * n_block)
+
+            joint.rows_in_step(widths, joint.n_rows, ROWS_PER_BLOCK, multiplied, completes_input=False)
+            for counts in sums:
+                counts.total()
+        joint.open(self.mechanism.length, joint.product_degree)
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
         """See `MembershipEstimator.coordinator`."""
         grid, c = self.grid, self._computation(exchange)
-        opened = await c.open(c.outline((self.mechanism.length,), 2 * c.t, self.opened_bound))
+        opened = await c.open(c.outline((self.mechanism.length,), c.product_degree, self.opened_bound))
         assert opened is not None, "the coordinator is the receiver"
         counts = np.asarray(opened.values, dtype=np.float64) / SCALE
         if self.cells == "joint":
@@ -268,18 +277,15 @@ async def count_pairs(
     n_rows: int,
     own: CountsFailures | None = None,
 ) -> SharedArray:
-    """Return the shared counts of all pairs, one pair after the other, row-major: degree 2t, nothing is opened.
+    """Return the shared counts of all pairs, one pair after the other, row-major. Nothing is opened.
 
     The cost is committed already, before the centres were sent: no input is reported here.
     """
-    total = c.public(np.zeros(_n_counts(grid, "pairs"), dtype=np.int64))
+    sums = [c.product_sum(grid.k_local, grid.k_local) for _ in _pairs(grid)]
     mine = None if membership is None else indicators_of(membership, grid.k_local, own)
     widths = dict.fromkeys(grid.owners, (grid.k_local,))
     async for one_hot in c.rows_in_step(widths, n_rows, mine, height=ROWS_PER_BLOCK, bound=1, completes_input=False):
         blocks = [one_hot[owner] for owner in grid.owners]
-        total = total + await c.session.compute(_cross_counts, blocks)
-    return total
-
-
-def _cross_counts(blocks: list[SharedArray]) -> SharedArray:
-    return concatenate([(a.T @ b).reshape(-1) for a, b in itertools.combinations(blocks, 2)])
+        for counts, (i, j) in zip(sums, _pairs(grid), strict=True):
+            await counts.add(blocks[i].T, blocks[j])
+    return concatenate([(await counts.total()).reshape(-1) for counts in sums])

@@ -31,6 +31,7 @@ class ComputationCore:
     """
 
     _may_use_double_sharings = True
+    _deviating = 0
 
     def __init__(self, exchange: ShareExchange, name: str = "computation") -> None:
         self._exchange = exchange
@@ -55,6 +56,11 @@ class ComputationCore:
     def t(self) -> int:
         """Degree of inputs and of what has been reduced."""
         return self._exchange.t
+
+    @property
+    def product_degree(self) -> int:
+        """Degree of sums of products (`Products.product_sum`, `gram_sum`): 2t, as they are opened without reduction."""
+        return 2 * self.t
 
     @property
     def me(self) -> int:

@@ -25,7 +25,11 @@ class GramSum(Hidden):
 
     def __init__(self, session: Session, field: ResidueField, n_columns: int, *, holds_shares: bool) -> None:
         self._session, self._field, self._n_columns = session, field, n_columns
-        self._accumulator = GramAccumulator(field, n_columns) if holds_shares else None
+        self._holds_shares = holds_shares
+        self._begin()
+
+    def _begin(self) -> None:
+        self._accumulator = GramAccumulator(self._field, self._n_columns) if self._holds_shares else None
         self._degree = 0
         self._bound: int | None = 0
 
@@ -51,6 +55,15 @@ class GramSum(Hidden):
 
     async def triangle(self) -> SharedArray:
         """Return the entries (i, j), i <= j, of the sum so far, row by row; of twice the degree of the rows."""
+        return await self._so_far()
+
+    async def _taken(self) -> SharedArray:
+        """Return the triangle of the sum so far and begin anew."""
+        taken = await self._so_far()
+        self._begin()
+        return taken
+
+    async def _so_far(self) -> SharedArray:
         share = None
         if self._accumulator is not None:
             share = await self._session.compute(self._accumulator.upper_triangle)

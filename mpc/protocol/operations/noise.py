@@ -10,7 +10,6 @@ from mpc.errors import FieldMismatchError, LocalFaultError, ShapeError
 from mpc.hidden import Hidden
 from mpc.protocol.exchange import Words
 from mpc.protocol.operations.core import ComputationCore
-from mpc.protocol.operations.gram_sum import GramSum
 from mpc.protocol.operations.inputs import Inputs
 from mpc.protocol.operations.openings import OpenedArray
 from mpc.protocol.session import COORDINATOR
@@ -91,7 +90,7 @@ class Noise(Inputs, ComputationCore):
         Args:
             shape: shape of the noise, and of the array that it will hide.
             mine: my part, integers of this shape; ignored where I hold no shares. Secret.
-            degree: degree of the sharing that will be opened; default: 2t, for products.
+            degree: degree of the sharing that will be opened; default: that of sums of products.
 
         Raises:
             LocalFaultError: I hold shares and brought no noise.
@@ -100,7 +99,7 @@ class Noise(Inputs, ComputationCore):
         Privacy: each party learns nothing, as what it gets are shares.
         Cost: 1 round; N - 1 - degree words sent per value.
         """
-        degree = 2 * self.t if degree is None else degree
+        degree = self.product_degree if degree is None else degree
         with self._step():
             share = None
             if self.holds_shares:
@@ -113,7 +112,7 @@ class Noise(Inputs, ComputationCore):
 
     def noisy_outline(self, shape: tuple[int, ...], *, degree: int | None = None) -> NoisySum:
         """Return what a member without shares knows of a noisy sum, to open it."""
-        return NoisySum(self.field, shape, 2 * self.t if degree is None else degree, None)
+        return NoisySum(self.field, shape, self.product_degree if degree is None else degree, None)
 
     async def shared_noise(self, shape: tuple[int, ...], mine: NDArray[np.int64] | None, *, bound: int) -> SharedArray:
         """Return everybody's noise as an array to compute with, degree t; opening needs a sharing of zero besides.
@@ -134,10 +133,6 @@ class Noise(Inputs, ComputationCore):
         first, *others = parts.values()
         return sum(others, start=first)
 
-    def gram_sum(self, n_columns: int) -> GramSum:
-        """Return an empty sum of x^T x, to which blocks of rows x are added."""
-        return GramSum(self._exchange.session, self.field, n_columns, holds_shares=self.holds_shares)
-
     async def open_noisy(self, total: NoisySum) -> OpenedArray | None:
         """Reveal a noisy sum to the coordinator; None for the others. Wrong shares are corrected as in `open`.
 
@@ -157,7 +152,9 @@ class Noise(Inputs, ComputationCore):
         with self._step():
             await self._check_reduced()
             stage, share = self._stage(OPENING_STAGE), total.opened_share()
-            opening = await self._exchange.open(stage, share, total.shape, total.degree, (COORDINATOR,))
+            opening = await self._exchange.open(
+                stage, share, total.shape, total.degree, (COORDINATOR,), deviating=self._deviating
+            )
             if opening is None:
                 return None
             words = opening.words

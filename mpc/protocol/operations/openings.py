@@ -107,7 +107,9 @@ class Openings(ComputationCore):
                 senders = await self._compare_with_coordinator(senders, needed)
             stage = self._stage(f"opening {number}")
             share = None if x.share is None else x.share.reshape(self.field.n_words, -1)
-            opening = await self._exchange.open(stage, share, (x.size,), x.degree, receivers, senders)
+            opening = await self._exchange.open(
+                stage, share, (x.size,), x.degree, receivers, senders, deviating=self._deviating
+            )
             if opening is None:
                 return None
             values = await self._exchange.compute(opening.words.size, self.field.decode, opening.words)

@@ -14,6 +14,7 @@ from mpc.protocol.double_sharing import double_sharings_win, reduce_with_double_
 from mpc.protocol.exchange import Words
 from mpc.protocol.operations.core import ComputationCore
 from mpc.protocol.operations.gram_sum import GramSum
+from mpc.protocol.operations.product_sum import ProductSum
 from mpc.protocol.reduction import Part, reduce_degree
 from mpc.protocol.shared import SharedArray, concatenate, stack
 
@@ -63,11 +64,15 @@ class Products(ComputationCore):
         """Return the inner product of two vectors, degree t; one element is reduced, whatever their length."""
         if x.ndim != 1 or y.ndim != 1:
             raise ShapeError(f"an inner product takes two vectors, not shapes {x.shape} and {y.shape}")
-        return await self.reduce(await self._local(lambda: x @ y))
+        return (await self.matmul(x[None], y[:, None])).reshape()
 
     async def matmul(self, x: SharedArray, y: SharedArray) -> SharedArray:
-        """Return the matrix product, degree t; one element is reduced per entry of the result."""
-        return await self.reduce(await self._local(lambda: x @ y))
+        """Return the product of two matrices, degree t; one element is reduced per entry of the result."""
+        if x.ndim != 2 or y.ndim != 2:
+            raise ShapeError(f"a matrix product takes two matrices, not shapes {x.shape} and {y.shape}")
+        product = self.product_sum(x.shape[0], y.shape[1])
+        await product.add(x, y)
+        return await self.reduce(await product.total())
 
     async def gram(self, x: SharedArray) -> SharedArray:
         """Return x.T @ x of a matrix, degree t; only the entries on and above the diagonal are reduced."""
@@ -75,7 +80,7 @@ class Products(ComputationCore):
             raise ShapeError(f"a Gram matrix is of a matrix with at least one column, not of shape {x.shape}")
         n_columns = x.shape[1]
         rows, columns = upper_triangle_indices(n_columns)
-        gram = GramSum(self._exchange.session, x.field, n_columns, holds_shares=x.share is not None)
+        gram = self.gram_sum(n_columns)
         await gram.add([x])
         triangle = await self.reduce(await gram.triangle())
         full = None
@@ -84,6 +89,14 @@ class Products(ComputationCore):
             full[:, rows, columns] = triangle.share
             full[:, columns, rows] = triangle.share
         return self._shared((n_columns, n_columns), triangle.degree, triangle.bound, full)
+
+    def product_sum(self, n_rows: int, n_columns: int) -> ProductSum:
+        """Return an empty sum of products of matrices, of this shape, to which products are added."""
+        return ProductSum(self._exchange.session, self.field, (n_rows, n_columns), holds_shares=self.holds_shares)
+
+    def gram_sum(self, n_columns: int) -> GramSum:
+        """Return an empty sum of x^T x, to which blocks of rows x are added."""
+        return GramSum(self._exchange.session, self.field, n_columns, holds_shares=self.holds_shares)
 
     async def polynomial(self, x: SharedArray, coefficients: Any) -> SharedArray:
         """Evaluate a public polynomial at every element: sum_k coefficients[k] * x^k, degree t.

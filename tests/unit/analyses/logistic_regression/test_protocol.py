@@ -7,7 +7,7 @@ from labelled_tables import PARTIES, labelled_tables, logistic_job
 
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.schema import BlockSchema
-from analyses.logistic_regression import gradient_steps
+from analyses.logistic_regression import gradient_plan
 from analyses.logistic_regression import protocol as logistic_regression
 from analyses.run_locally import local_network, run_plan
 from dp.mechanism.bounded_sampling import BoundedPoisson
@@ -102,7 +102,7 @@ async def test_batches_in_parts_and_shares_in_files_open_the_same(choice, monkey
         return ends[COORDINATOR]["weights"], shares
 
     weights, shares = await opened()
-    monkeypatch.setattr(gradient_steps, "MAX_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(gradient_plan, "MAX_ROWS_AT_ONCE", 7)
     monkeypatch.setattr(LocalSession, "kept_words", lambda self, shape: kept_words(shape, 0, tmp_path))
     again, others = await opened()
     assert again == weights

@@ -6,7 +6,7 @@ from sharings import corrupt, pick, random_words, share
 
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.opening import open_shares
-from mpc.arithmetic.shamir import ShamirScheme
+from mpc.arithmetic.shamir import ShamirScheme, lagrange_weights
 from mpc.arithmetic.surplus import survivable
 from mpc.errors import (
     InconsistentSharesError,
@@ -49,6 +49,32 @@ def test_any_two_liars_among_seven_shares_are_corrected_and_named(seven_shares, 
     opening = open_shares(lies, 2, FIELD)
     np.testing.assert_array_equal(opening.words, SECRET)
     assert opening.wrong == liars
+
+
+def test_two_of_five_that_choose_their_shares_together_cannot_have_a_third_taken_for_wrong():
+    """They lie on the polynomial through two right shares and another value: one correction would open that value."""
+    right = share(ShamirScheme(FIELD, 5, 2), SECRET, "dealt", dealer=1)
+    other = FIELD.add(SECRET, random_words(FIELD, (3, 40), "shift"))
+    lies, known = dict(right), [other, right[4], right[5]]
+    for liar in (1, 2):
+        lies[liar] = FIELD.combine(known, lagrange_weights(FIELD, (0, 4, 5), at=liar))
+    opening = open_shares(lies, 2, FIELD)
+    np.testing.assert_array_equal(opening.words, other)
+    assert opening.wrong == (3,)
+    with pytest.raises(InconsistentSharesError):
+        open_shares(lies, 2, FIELD, deviating=2)
+
+
+@pytest.mark.parametrize(("n", "t", "n_corrected"), [(4, 1, 1), (5, 2, 0), (6, 2, 1), (7, 2, 2), (9, 2, 2)])
+def test_as_many_shares_are_corrected_as_those_that_may_deviate_cannot_feign(n, t, n_corrected):
+    lies = share(ShamirScheme(FIELD, n, t), SECRET, "dealt", dealer=1)
+    for liar in range(1, n_corrected + 1):
+        lies[liar] = corrupt(lies[liar], prime_index=1, entry=5, field=FIELD)
+    assert open_shares(lies, t, FIELD, deviating=t).wrong == tuple(range(1, n_corrected + 1))
+    if n_corrected < t:
+        lies[n] = corrupt(lies[n], prime_index=1, entry=5, field=FIELD)
+        with pytest.raises(InconsistentSharesError):
+            open_shares(lies, t, FIELD, deviating=t)
 
 
 def test_a_sender_of_garbage_is_corrected_and_named(seven_shares):
