@@ -86,4 +86,4 @@ def _ternary(coin: KeyStream, shape: tuple[int, int]) -> Floats:
     n_bits = 2 * shape[0] * shape[1]
     words = coin.words(-(-n_bits // 64))
     bits = np.unpackbits(words.view(np.uint8), count=n_bits).view(np.int8).reshape(2, *shape)
-    return (bits[0] - bits[1]).astype(np.float64)
+    return np.asarray(bits[0] - bits[1], dtype=np.float64)
