@@ -230,3 +230,13 @@ def federation_with_database(
     files = ("docker-compose.yml", "deploy/compose/postgres.yml")
     with started(compose, tmp_path_factory.mktemp("analyst"), files, {}) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def federation_that_dials_out(
+    compose: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Federation]:
+    """All of docker-compose.yml, with parties that accept no connection and are reached by the coordinator's relay."""
+    files = ("docker-compose.yml", "deploy/compose/dial-out.yml")
+    with started(compose, tmp_path_factory.mktemp("analyst"), files, {}) as running:
+        yield running
