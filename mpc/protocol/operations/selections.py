@@ -150,7 +150,8 @@ class Selections(Comparisons):
             raise ShapeError(f"values of shape {values.shape} cannot be added up by keys of shape {keys.shape}")
         groups = await self.one_hot(keys, n_groups)
         values = await self.reduce(values)
-        return await self.matmul(groups, values)
+        sums = await self.matmul(groups, values.reshape(values.shape[0], -1))
+        return sums.reshape(n_groups, *values.shape[1:])
 
     async def shuffle(self, x: SharedArray) -> SharedArray:
         """Return the parts along the first axis in a uniformly random order that no t parties know.

@@ -118,8 +118,9 @@ def test_sums_by_a_secret_key_are_those_of_each_group():
     async def body(c, k, v):
         return await c.group_sums(v, k, 5)
 
-    expected = [values[keys == group].sum(0) for group in range(5)]
+    expected = np.array([values[keys == group].sum(0) for group in range(5)])
     np.testing.assert_array_equal(opened(body, keys, values, bound=10), expected)
+    np.testing.assert_array_equal(opened(body, keys, values[:, 0], bound=10), expected[:, 0])
 
 
 @pytest.mark.parametrize(
