@@ -17,6 +17,11 @@ NUMBERS = {
     "crosstab": ({"down": "clinic.risk", "across": "bank.owns"}, "count"),
     "group-means": ({"value": "bank.income", "by": "clinic.risk"}, "mean"),
 }
+MODELS = {
+    "logistic": ({"label": "bank.owns", "columns": THREE[1:]}, "log_odds_per_unit"),
+    "discriminant": ({"by": "clinic.risk", "columns": THREE[1:]}, "log_odds_per_unit"),
+}
+"""Models that are fitted anew to many draws, so that their test takes seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +32,9 @@ def releases():
     return [released(tables, plan, rng) for _ in range(40)]
 
 
-@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("name", [*NUMBERS, *(pytest.param(name, marks=pytest.mark.slow) for name in MODELS)])
 def test_errors_by_noise_are_the_deviation_over_releases_of_the_same_rows(name, releases):
-    given, field = NUMBERS[name]
+    given, field = (NUMBERS | MODELS)[name]
     answers = [ask(release, name, **given).table for release in releases]
     spread = np.std([answer[field] for answer in answers], axis=0, ddof=1)
     stated = np.median([answer["noise_error"] for answer in answers], axis=0)
