@@ -80,7 +80,7 @@ class SurveyQuestion(DistributionParams, Question):
     analysis: Literal["distribution"] = "distribution"
     record: Name
     range: Range
-    method: Literal["wave", "trapezoid", "triangle", "bins", "direct", "hashed", "tree", "haar"] = "wave"
+    method: Literal["wave", "trapezoid", "triangle", "bins", "direct", "hashed", "hadamard", "tree", "haar"] = "wave"
     epsilon: Epsilon
     delta: Delta = 1e-6
     until: AwareDatetime

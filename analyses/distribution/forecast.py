@@ -10,11 +10,10 @@ from analyses.distribution.estimates.intervals import intervals_of_counts
 from analyses.distribution.estimates.wave_estimate import most_seconds
 from analyses.distribution.estimates.wave_moments import moments
 from analyses.distribution.estimates.wave_operator import WaveOperator
-from analyses.distribution.inquiry import DistributionParams, Inquiry, Mechanism
+from analyses.distribution.inquiry import DistributionParams, Inquiry, Mechanism, Oracle
 from analyses.distribution.plan import DistributionPlan
 from analyses.job.forecast import NORMAL_95, Forecast, Quantity, Signal
 from analyses.sums.tree_counts import TreeCounts
-from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
 from dp.local_mechanism.wave import Wave
 
 Floats = NDArray[np.float64]
@@ -49,7 +48,7 @@ def signal(plan: DistributionPlan) -> Signal | None:
     if mechanism is None:
         noise = sqrt(plan.tree.variance(plan.n_parties))
         return Signal("the standard error of a count", noise, "the largest number of all rows", float(rows), "rows")
-    if isinstance(mechanism, DirectResponse | HashedResponse):
+    if isinstance(mechanism, Oracle):
         noise = sqrt(float(mechanism.variance) / rows)
         return Signal("the standard error of a share", noise, "the largest share", 1.0, "of all rows", rows_power=0.5)
     if isinstance(mechanism, Wave):
@@ -94,7 +93,7 @@ def forecast_of_responses(
         seconds = most_seconds(mechanism, chooses_passes=params.smoothing == "auto")
         long = () if seconds < WORTH_SAYING_S else (f"{_LONG} {seconds:.0f} s of processor time.",)
         return Forecast((mean,), (*assumptions, _OF_MEAN, *long), (why,))
-    if isinstance(mechanism, DirectResponse | HashedResponse):
+    if isinstance(mechanism, Oracle):
         error = sqrt(float(mechanism.variance) / n_responses)
         share = Quantity(
             "share of a rare bin, before shares are made a distribution", "of all rows", error, None, None, 0, 1

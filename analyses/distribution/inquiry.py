@@ -10,6 +10,7 @@ from pydantic import Field
 
 from analyses.job.job import Finite, PublicModel
 from analyses.rows.grid import Grid
+from dp.local_mechanism.hadamard_response import HadamardResponse
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse, frequency_oracle
 from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse
 from dp.local_mechanism.odds import MAX_INPUTS, Odds
@@ -17,7 +18,10 @@ from dp.local_mechanism.wave import Wave
 
 Integers = NDArray[np.int64]
 
-Mechanism = Wave | DirectResponse | HashedResponse | HierarchicalResponse | HaarResponse
+Oracle = DirectResponse | HashedResponse | HadamardResponse
+"""The mechanisms that tell how frequent each input is, whatever the order of the inputs."""
+
+Mechanism = Wave | Oracle | HierarchicalResponse | HaarResponse
 
 Range = tuple[Finite, Finite]
 
@@ -32,8 +36,11 @@ MASKED = "masked"
 WAVES = ("wave", "trapezoid", "triangle")
 """The methods whose responses lie near the truth, of which there is a finer grid."""
 
-BINNED = ("bins", "direct", "hashed")
+BINNED = ("bins", "direct", "hashed", "hadamard")
 """The methods that ask for a bin of several buckets."""
+
+MAX_BINS = 1024
+"""Largest number of bins: an estimate from hashes looks at each response for each bin."""
 
 _ONE_BYTE = 256
 
@@ -46,9 +53,11 @@ class DistributionParams(PublicModel):
             which then have to agree.
         buckets: into how many parts of equal length the range is divided.
         method: how a row answers: by a wave; about a bin by randomized response among all bins (`direct`), by its hash
-            (`hashed`), or by whichever of the two has the smaller variance (`bins`); about a level of a tree; about a
-            Haar coefficient. Or `masked`: rows do not answer, the parties' counts are added up under masks.
-        bins: number of bins, for the methods about bins; it divides the buckets.
+            (`hashed`), by whichever of the two has the smaller variance (`bins`), or by one bit (`hadamard`); about a
+            level of a tree; about a Haar coefficient. Or `masked`: rows do not answer, the parties' counts are added
+            up under masks.
+        bins: number of bins, for the methods about bins; it divides the buckets. Of a category with k values, coded 0
+            to k - 1, `range` is 0 to k, and buckets and bins are k.
         fine: inputs of the grid on which waves randomize rows, a multiple of `buckets`, which are estimated.
             By default the grid is that of the buckets.
         smoothing: passes per map of the estimate from a wave; `auto` chooses by prediction.
@@ -58,8 +67,10 @@ class DistributionParams(PublicModel):
 
     range: Range | None = None
     buckets: Annotated[int, Field(ge=2, le=MAX_INPUTS)] = 256
-    method: Literal["wave", "trapezoid", "triangle", "bins", "direct", "hashed", "tree", "haar", "masked"] = "wave"
-    bins: Literal[16, 32, 64] = 32
+    method: Literal[
+        "wave", "trapezoid", "triangle", "bins", "direct", "hashed", "hadamard", "tree", "haar", "masked"
+    ] = "wave"
+    bins: Annotated[int, Field(ge=2, le=MAX_BINS)] = 32
     fine: Annotated[int, Field(ge=2, le=MAX_INPUTS)] | None = None
     smoothing: Annotated[int, Field(ge=1, le=100)] | Literal["auto"] = "auto"
     queries: Annotated[tuple[Range, ...], Field(max_length=MAX_RANGES)] = ()
@@ -191,6 +202,8 @@ def mechanism_of(params: DistributionParams, odds: Odds) -> Mechanism:
             return DirectResponse(n_inputs, odds)
         case "hashed":
             return HashedResponse.of_odds(n_inputs, odds)
+        case "hadamard":
+            return HadamardResponse(n_inputs, odds)
         case "tree":
             return HierarchicalResponse(n_inputs, odds)
         case "haar":

@@ -1,6 +1,7 @@
 """Hadamard randomized response (HRR): the sign of the input in a public row of a Hadamard matrix [CormodeKS18]."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,30 +44,46 @@ class HadamardResponse(LocalResponse):
         """T."""
         return self.odds.favoured + self.odds.other
 
-    def draw(self, entropy: Entropy, n_responses: int) -> Integers:
-        """Draw what `outputs_of` turns into responses: independent uniform integers below T."""
-        return sample_uniform(entropy, self.total, n_responses)
+    @property
+    def variance(self) -> Fraction:
+        """Variance of a rare input's estimated frequency, times the responses: ((A + B) / (A - B))^2."""
+        return Fraction(self.total, self.odds.favoured - self.odds.other) ** 2
 
-    def respond(
-        self, values: Integers, choices: PublicChoices, entropy: Entropy, negated: NDArray[np.bool_] | None = None
-    ) -> Integers:
+    def draw(self, entropy: Entropy, choices: PublicChoices) -> Integers:
+        """Draw what `outputs_of` turns into responses: independent uniform integers below T, for each respondent."""
+        return sample_uniform(entropy, self.total, len(choices))
+
+    def respond(self, values: Integers, choices: PublicChoices, entropy: Entropy) -> Integers:
         """Draw one response per input, 1 for plus and 0 for minus.
 
         Args:
             values: shape (n,), 0 .. d - 1.
             choices: choices of the n respondents.
             entropy: gives the key of the stream.
+
+        Raises:
+            ValueError: a value that is no input.
+        """
+        return self.outputs_of(values, choices, self.draw(entropy, choices))
+
+    def outputs_of(self, values: Integers, choices: PublicChoices, draws: Integers) -> Integers:
+        """Return the responses that draws lead to."""
+        return self.signs_of(values, choices.rows(self.n_rows), draws)
+
+    def signs_of(
+        self, values: Integers, rows: Integers, draws: Integers, negated: NDArray[np.bool_] | None = None
+    ) -> Integers:
+        """Return the output that a uniform integer below T leads to, for each input and public row.
+
+        Args:
+            values: shape (n,), 0 .. d - 1.
+            rows: shape (n,), public.
+            draws: shape (n,), 0 .. T - 1.
             negated: shape (n,), which inputs carry a minus; none by default.
 
         Raises:
             ValueError: a value that is no input.
         """
-        return self.outputs_of(values, choices.rows(self.n_rows), self.draw(entropy, len(values)), negated)
-
-    def outputs_of(
-        self, values: Integers, rows: Integers, draws: Integers, negated: NDArray[np.bool_] | None = None
-    ) -> Integers:
-        """Return the output that a uniform integer below T leads to, for each input and public row."""
         if values.size and not 0 <= values.min() <= values.max() < self.n_inputs:
             raise ValueError(f"a value is outside 0..{self.n_inputs - 1}")
         is_minus = (np.bitwise_count(values & rows) & 1).astype(np.bool_)

@@ -130,7 +130,7 @@ class HaarResponse(LocalResponse):
 
     def draw(self, entropy: Entropy, choices: PublicChoices) -> Integers:
         """Draw what `outputs_of` turns into responses: uniform integers below A + B, whatever the height."""
-        return self.oracle(1).draw(entropy, len(choices))
+        return self.oracle(1).draw(entropy, choices)
 
     def outputs_of(self, values: Integers, choices: PublicChoices, draws: Integers) -> Integers:
         """Return the responses that draws lead to."""
@@ -141,5 +141,5 @@ class HaarResponse(LocalResponse):
             at, height = levels == level, level + 1
             oracle, negated = self.oracle(height), ((values[at] >> level) & 1).astype(np.bool_)
             rows = choices.among(at).rows(oracle.n_rows)
-            found[at] = oracle.outputs_of(values[at] >> height, rows, draws[at], negated)
+            found[at] = oracle.signs_of(values[at] >> height, rows, draws[at], negated)
         return found

@@ -17,6 +17,12 @@ MAX_COARSE_PARAMETER = 25
 """Epsilon falls about like one over the root of the parameter, so above it a step moves epsilon by less than 2 %."""
 
 
+ENDS = ("at_least", "at_most")
+
+MAX_SHARES = 32
+"""Most categories that have a line each; the table has all."""
+
+
 class DistributionResult(Result):
     """How a number is distributed."""
 
@@ -54,10 +60,13 @@ class DistributionResult(Result):
         """Return a row per bucket: its edges, its probability, and the ends of its 95 % interval where one is known."""
         edges = self.fields["edges"]
         shown: Columns = {"lower": edges[:-1], "upper": edges[1:], "probability": list(self.fields["probabilities"])}
+        shares = self.fields.get("shares") or ()
+        if len(shares) == len(edges) - 1:
+            return shown | {name: [one[at] for one in shares] for at, name in enumerate(("share", *ENDS))}
         intervals = (self.fields.get("intervals") or {}).get("probabilities")
         if intervals is None:
             return shown
-        return shown | {"at_least": [lower for lower, _ in intervals], "at_most": [upper for _, upper in intervals]}
+        return shown | {name: [ends[at] for ends in intervals] for at, name in enumerate(ENDS)}
 
 
 def found_lines(fields: Mapping[str, Any]) -> list[str]:
@@ -75,6 +84,10 @@ def found_lines(fields: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {100 * level:g} % below {value:.6g}{ends('quantiles', at)}")
     for at, (lower, upper, probability) in enumerate(fields["queries"]):
         lines.append(f"  from {lower:g} to {upper:g}: {probability:.4f}{ends('queries', at)}")
+    shares = fields.get("shares") or ()
+    if len(shares) == len(fields["probabilities"]) <= MAX_SHARES:
+        for code, numbers in zip(fields["edges"], shares, strict=False):
+            lines.append("  share of {:g}: {:.4f} ({:.4f} to {:.4f})".format(code, *numbers))
     if fields.get("closed_mean") is not None:
         said = rounded_alike(fields["closed_mean"], NORMAL_95 * fields["closed_mean_error"])
         lines.append(f"  mean without smoothing, in closed form: {' +- '.join(said)}")

@@ -141,7 +141,7 @@ def _table_sum(draw: Draw, parties):
 
 
 def _distribution(draw: Draw, parties):
-    method = draw(st.sampled_from(["wave", "trapezoid", "triangle", "bins", "tree", "haar", "masked"]))
+    method = draw(st.sampled_from(["wave", "trapezoid", "triangle", "bins", "hadamard", "tree", "haar", "masked"]))
     parameters = {"method": method, "buckets": draw(st.sampled_from([16, 64, 192])), "bins": 16, "max_rows": None}
     return _reals(draw, parties, (1, 1)), parameters
 

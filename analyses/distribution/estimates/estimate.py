@@ -11,12 +11,13 @@ from analyses.distribution.estimates.frequencies import Floats, level_of
 from analyses.distribution.estimates.intervals import Intervals, intervals_of_counts
 from analyses.distribution.estimates.metrics import mean_of, quantiles, range_probabilities, variance_of
 from analyses.distribution.estimates.monotone import isotonic
-from analyses.distribution.estimates.tally import CountedTally, HaarTally, SupportTally, Tally, TreeTally
+from analyses.distribution.estimates.shares import shares_of
+from analyses.distribution.estimates.tally import CountedTally, HaarTally, SignTally, SupportTally, Tally, TreeTally
 from analyses.distribution.estimates.tree_estimate import least_squares
 from analyses.distribution.estimates.wave_estimate import WaveEstimate, choose_passes, estimate_ems, goodness_of_fit
 from analyses.distribution.estimates.wave_moments import gain_of_a_response, moments
 from analyses.distribution.estimates.wave_operator import WaveOperator
-from analyses.distribution.inquiry import Inquiry
+from analyses.distribution.inquiry import Inquiry, Oracle
 from analyses.distribution.masked import estimate_tree
 from analyses.sums.tree_counts import TreeCounts
 from dp.local_mechanism.hashed_response import DirectResponse
@@ -41,11 +42,17 @@ def estimated(inquiry: Inquiry, tally: Tally) -> dict[str, Any]:
     """
     if isinstance(tally, CountedTally) and isinstance(tally.mechanism, Wave):
         return _of_wave(inquiry, tally.mechanism, tally)
-    whole = _frequencies(inquiry, tally)
+    raw = _oracle_frequencies(inquiry, tally)
+    whole = _tree_frequencies(inquiry, tally) if raw is None else isotonic(raw)
     present = 1 - whole[-1]
     n_repeated = inquiry.params.buckets // (len(whole) - 1)
     share = whole[:-1] / present if present > 0 else np.full(len(whole) - 1, 1 / (len(whole) - 1))
-    return described(inquiry, np.repeat(share / n_repeated, n_repeated), tally.n_responses * float(present))
+    more: dict[str, Any] = {}
+    if raw is not None:
+        assert isinstance(inquiry.response, Oracle)
+        found = shares_of(inquiry.response, raw, tally.n_responses)
+        more = {"shares": None if found is None else found.tolist()}
+    return described(inquiry, np.repeat(share / n_repeated, n_repeated), tally.n_responses * float(present), **more)
 
 
 def counted(inquiry: Inquiry, counts: TreeCounts, noisy: NDArray[np.int64], variance: float) -> dict[str, Any]:
@@ -75,7 +82,7 @@ def described(
         probabilities: probabilities of the buckets.
         n_rows: estimated number of rows.
         known: 95 % intervals, where the method has some; they are stretched to hold what is stated.
-        more: fields of `OF_WAVES`.
+        more: fields of `OF_WAVES`, or the shares.
 
     Returns:
         JSON-able: `edges`, in the units of the column; `probabilities` of the buckets; `mean`, `variance` and
@@ -84,7 +91,8 @@ def described(
         `about_intervals`, what they are about or why none is known; `rows`, estimated number of rows; for
         waves `closed_mean` and `closed_mean_error`, without bias, `gain_of_a_response`, how far one
         lie can move the latter, `fit`, by how many standard deviations the responses differ from what the estimate
-        says of them, `passes` and `has_converged`; `method`.
+        says of them, `passes` and `has_converged`; for bins `shares`, [share, lower, upper] of each, without bias, or
+        None where the rows are hardly seen; `method`.
     """
     lower, width = float(inquiry.edges[0]), float(inquiry.edges[-1] - inquiry.edges[0])
     found = statistics(inquiry, probabilities)
@@ -111,7 +119,7 @@ def described(
         "intervals": intervals,
         "about_intervals": about_intervals(inquiry.params.method, is_known=intervals is not None),
         "rows": n_rows,
-        **dict.fromkeys(OF_WAVES),
+        **dict.fromkeys((*OF_WAVES, "shares")),
         **more,
     }
 
@@ -159,16 +167,20 @@ def _of_wave(inquiry: Inquiry, wave: Wave, tally: CountedTally) -> dict[str, Any
     return described(inquiry, found.probabilities, n_slots * (1 - found.empty_share), **more)
 
 
-def _frequencies(inquiry: Inquiry, tally: Tally) -> Floats:
-    """Return a distribution over the inputs, the empty one last."""
-    mechanism = inquiry.response
+def _oracle_frequencies(inquiry: Inquiry, tally: Tally) -> Floats | None:
+    """Return unbiased frequencies of the bins, the empty input last; None where no oracle was answered."""
     if isinstance(tally, CountedTally):
-        assert isinstance(mechanism, DirectResponse)
-        return isotonic(level_of(mechanism, tally.counts, tally.n_responses).frequencies)
+        assert isinstance(inquiry.response, DirectResponse)
+        return level_of(inquiry.response, tally.counts, tally.n_responses).frequencies
     if isinstance(tally, SupportTally):
-        return isotonic(tally.level.frequencies)
+        return tally.level.frequencies
+    return tally.frequencies if isinstance(tally, SignTally) else None
+
+
+def _tree_frequencies(inquiry: Inquiry, tally: Tally) -> Floats:
+    """Return a distribution over the inputs, the empty one last."""
     if isinstance(tally, TreeTally):
-        assert isinstance(mechanism, HierarchicalResponse)
-        return isotonic(least_squares(tally.levels, mechanism.branching)[-1])
+        assert isinstance(inquiry.response, HierarchicalResponse)
+        return isotonic(least_squares(tally.levels, inquiry.response.branching)[-1])
     assert isinstance(tally, HaarTally)
     return isotonic(tally.frequencies)

@@ -15,6 +15,7 @@ from analyses.distribution.estimates.frequencies import (
     support_of,
 )
 from analyses.distribution.inquiry import Mechanism
+from dp.local_mechanism.hadamard_response import HadamardResponse
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
 from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse
 from dp.local_mechanism.public_choice import PublicChoices
@@ -88,6 +89,30 @@ class SupportTally:
         return level_of(self._oracle, self.support, self.n_responses)
 
 
+class SignTally:
+    """The sums of signs of each row of a Hadamard response.
+
+    Attributes:
+        n_responses: number of responses that were added.
+    """
+
+    def __init__(self, mechanism: HadamardResponse) -> None:
+        self.n_responses = 0
+        self._mechanism = mechanism
+        self._sums = np.zeros(mechanism.n_rows)
+
+    def add(self, responses: Integers, choices: PublicChoices | None = None) -> None:
+        """See `Tally`."""
+        assert choices is not None
+        self._sums += signs_by_row(self._mechanism, responses, choices)
+        self.n_responses += len(responses)
+
+    @property
+    def frequencies(self) -> Floats:
+        """Unbiased frequencies of the inputs, shape (inputs,)."""
+        return signed_of(self._mechanism, self._sums, self.n_responses)
+
+
 class TreeTally:
     """The tallies of all levels of a tree.
 
@@ -148,13 +173,15 @@ class HaarTally:
         return mass_of_differences(self._mechanism, signed)
 
 
-def tally_of(mechanism: Mechanism) -> CountedTally | SupportTally | TreeTally | HaarTally:
+def tally_of(mechanism: Mechanism) -> CountedTally | SupportTally | SignTally | TreeTally | HaarTally:
     """Return the empty tally of a mechanism."""
     match mechanism:
         case Wave() | DirectResponse():
             return CountedTally(mechanism)
         case HashedResponse():
             return SupportTally(mechanism)
+        case HadamardResponse():
+            return SignTally(mechanism)
         case HierarchicalResponse():
             return TreeTally(mechanism)
     return HaarTally(mechanism)

@@ -17,7 +17,7 @@ from questions.responses import AskedQuestion, result_of
 
 TEXT = 'record = "wage"\nrange = [0, 100]\nepsilon = 1.0\nuntil = 2100-01-01T00:00:00Z\n'
 
-METHODS = ["wave", "trapezoid", "triangle", "bins", "direct", "hashed", "tree", "haar"]
+METHODS = ["wave", "trapezoid", "triangle", "bins", "direct", "hashed", "hadamard", "tree", "haar"]
 
 BAD = {
     "a range whose lower end is not below its upper one": ({"range": [5, 5]}, "range"),
@@ -85,7 +85,7 @@ def test_a_response_costs_the_same_in_both_views_and_at_most_what_is_asked(metho
     assert views["coordinator"]["epsilon"] == views["coalition"]["epsilon"] <= 1.0
 
 
-@pytest.mark.parametrize("method", ["wave", "bins", "direct", "hashed", "tree", "haar"])
+@pytest.mark.parametrize("method", ["wave", "bins", "direct", "hashed", "hadamard", "tree", "haar"])
 def test_responses_travel_in_one_or_two_bytes_and_others_are_refused(method):
     for buckets in (32, 1024):
         question = asked(method=method, buckets=buckets, epsilon=8.0)
@@ -107,7 +107,7 @@ def tallied(question, responses, names=()):
     return tally
 
 
-@pytest.mark.parametrize("method", ["wave", "bins", "direct", "hashed", "tree", "haar"])
+@pytest.mark.parametrize("method", ["wave", "bins", "direct", "hashed", "hadamard", "tree", "haar"])
 def test_the_estimate_is_near_the_truth(method):
     question, entropy = asked(method=method, epsilon=4.0), InsecureTestEntropy(method)
     names = [f"d{i}" for i in range(2000)]

@@ -100,13 +100,13 @@ def test_the_hadamard_response_has_its_table_in_every_row(n_inputs):
     for row in range(mechanism.n_rows):
 
         def outputs_of(values, draws, row=row):
-            return mechanism.outputs_of(values, np.full(len(values), row), draws)
+            return mechanism.signs_of(values, np.full(len(values), row), draws)
 
         found = table(mechanism.total, 2, n_inputs, outputs_of)
         check(found, mechanism.total, odds, is_attained=row > 0 and n_inputs == mechanism.n_rows)
         signs = (found[:, 1] > found[:, 0]) * 2 - 1
         averages += np.outer(signs, signs) / mechanism.n_rows
-        with_minus = mechanism.outputs_of(
+        with_minus = mechanism.signs_of(
             np.zeros(4, int), np.full(4, row), np.arange(4), np.array([False, True, False, True])
         )
         assert with_minus.tolist() == [1, 0, 1, 0]

@@ -80,7 +80,9 @@ def test_hadamard_responses_give_signed_frequencies():
     mechanism, n = HadamardResponse(5, ODDS), 60_000
     values, choices = np.arange(n) % 5, choices_of(n)
     negated = values == 3
-    found = estimate_signed(mechanism, mechanism.respond(values, choices, InsecureTestEntropy("h"), negated), choices)
+    draws = mechanism.draw(InsecureTestEntropy("h"), choices)
+    responses = mechanism.signs_of(values, choices.rows(mechanism.n_rows), draws, negated)
+    found = estimate_signed(mechanism, responses, choices)
     assert found == pytest.approx([0.2, 0.2, 0.2, -0.2, 0.2], abs=0.03)
 
 

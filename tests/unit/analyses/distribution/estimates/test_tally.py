@@ -12,7 +12,7 @@ from dp.local_mechanism.public_choice import PublicChoices
 from dp.local_mechanism.wave import Wave
 from entropy import InsecureTestEntropy
 
-METHODS = ["wave", "direct", "hashed", "tree", "haar"]
+METHODS = ["wave", "direct", "hashed", "hadamard", "tree", "haar"]
 N = 600
 
 
