@@ -1,0 +1,1 @@
+"""Proofs that additive shares of a vector keep its public bounds: the prover says one thing, and is gone."""
