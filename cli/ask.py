@@ -110,8 +110,11 @@ def _show_plan(question: "AnyQuestion", members: int | None, output: Format) -> 
     if output is Format.JSON:
         print_json(found.as_dict())
         return
-    forecast = [f"  {line}" for line in found.forecast.lines()]
-    print_text("\n".join([f"forecast for {found.members} members", *forecast, *describe(found.privacy, "members")]))
+    lines = [f"forecast for {found.members} members", *(f"  {line}" for line in found.forecast.lines())]
+    if found.proofs is not None:
+        kibibytes = found.proofs["sealed_bytes"] / 1024
+        lines.append(f"each device proves that its vector keeps the bounds, and seals {kibibytes:.3g} KiB")
+    print_text("\n".join([*lines, *describe(found.privacy, "members")]))
 
 
 def run_question(

@@ -93,10 +93,13 @@ class PartiesPolicy(Settings):
         names: names in their certificates; a batch with any other party is not answered.
         colluding: number of a batch's parties that may collude with the coordinator: a batch whose noise protects
             against fewer is not answered.
+        proofs: whether only batches are answered in which every device proves that its vector keeps the bounds of the
+            question: in any other, one that lies can spoil the answer that this member has paid for.
     """
 
     names: Annotated[tuple[Name, ...], Field(min_length=2)]
     colluding: Annotated[int, Field(ge=1)]
+    proofs: bool = False
 
     @model_validator(mode="after")
     def _one_is_honest(self) -> Self:
@@ -312,6 +315,7 @@ class DeviceConfig(Settings):
             policy.exact_sums,
             policy.largest_epsilon,
             policy.least_epsilon,
+            parties.proofs,
         )
 
     def kept_records(self) -> dict[str, KeptRecord]:

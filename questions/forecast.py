@@ -44,15 +44,18 @@ class QuestionPlan:
         members: how many are taken to answer.
         forecast: the errors that are expected of the answer.
         privacy: what the answer would cost a member; a report without epsilon for an exact one.
+        proofs: what each device of a batch proves, and the size of its answer; None where it proves nothing.
     """
 
     members: int
     forecast: Forecast
     privacy: Mapping[str, Any]
+    proofs: Mapping[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON data."""
-        return {"members": self.members, "forecast": self.forecast.as_dict(), "privacy": dict(self.privacy)}
+        tree = {"members": self.members, "forecast": self.forecast.as_dict(), "privacy": dict(self.privacy)}
+        return tree if self.proofs is None else tree | {"proofs": dict(self.proofs)}
 
 
 def plan_of(question: AnyQuestion, n_members: int | None = None) -> QuestionPlan:
@@ -77,7 +80,8 @@ def plan_of(question: AnyQuestion, n_members: int | None = None) -> QuestionPlan
             return _of_cohorts(question, n)
         if isinstance(question, BatchQuestion):
             deviation = 0.0 if question.noise is None else math.sqrt(question.noise.variance(len(question.parties)))
-            return QuestionPlan(n, _of_sum(question.sum, n, deviation), question.privacy_report())
+            of_sum = _of_sum(question.sum, n, deviation)
+            return QuestionPlan(n, of_sum, question.privacy_report(), question.proofs_report())
         check_delta(question.privacy, n)
         topology = topology_of(question, n)
         noise = question.noise(topology)
@@ -120,7 +124,8 @@ def _of_sum(question: SumParams, n: int, deviation: float) -> Forecast:
         count = Quantity("count of any bin", "numbers", deviation, least=0.0, largest=most)
         return _seen(count, Signal("the standard error of a count", deviation, "the largest count", most, "numbers"))
     if question.analysis == SUM:
-        most, error = n * question.largest, deviation / question.units
+        most = n * min(question.largest, question.largest_norm or question.largest)
+        error = deviation / question.units
         total = Quantity(f"each entry of the sum of {question.record}", UNIT, error, least=-most, largest=most)
         return _seen(total, Signal("the standard error of the sum", error, "its range", 2 * most, UNIT))
     if question.analysis != MEAN:

@@ -8,23 +8,29 @@ device are uniform to all of them, so that they learn the opened sum and nothing
 least N - t parties that do not collude. `noise` is sized for just that: levels (N,), n_corrupt = t, so that those of
 N - t parties are, by themselves, the noise that the target asks for in the coalition's view (`SumNoise`). Devices add
 none, so nothing depends on how many answer.
+
+With `proofs` a device shares the digits of its integers modulo a prime, and proves to the parties that its vector keeps
+the bounds of the question (`mpc.vector_proofs`). What is summed, its noise and its cost stay the same.
 """
 
 import tomllib
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, Field, model_validator
+from pydantic import AwareDatetime, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from analyses.job.job import JobError, Name, PrivacyTarget
 from analyses.sums.least_variance import least_variance
 from analyses.sums.noise import SumNoise
-from analyses.sums.round import TREE, ring_for
+from analyses.sums.round import HISTOGRAM, TREE, noise_bound, ring_for
 from analyses.sums.secure_sum import SumParams, check_delta
 from dp.cost.accounting import CalibrationError
 from dp.cost.report import no_guarantee_report
 from mpc.errors import ProtocolError
-from mpc.secagg.vector.group import RingGroup
+from mpc.secagg.secret.party_shares import TAG_BYTES, share_bytes
+from mpc.secagg.vector.group import SumGroup
+from mpc.secagg.vector.prime_group import PrimeGroup
+from mpc.vector_proofs.claim import Claim
 from questions.question import Asked, Question
 
 MAX_DEVICES = 1 << 20
@@ -47,6 +53,7 @@ class BatchQuestion(Question):
         smallest_cohort: parties open no sum of fewer devices.
         largest_cohort: the batch is closed when so many have answered.
         until: the batch is closed then, by the coordinator's clock. No decision of a device or a party depends on it.
+        proofs: whether each device proves that its vector keeps the bounds of the question; who does not is left out.
     """
 
     kind = "batch"
@@ -59,6 +66,17 @@ class BatchQuestion(Question):
     smallest_cohort: Annotated[int, Field(ge=2, le=MAX_DEVICES)]
     largest_cohort: Annotated[int, Field(ge=2, le=MAX_DEVICES)] = MAX_DEVICES
     until: AwareDatetime
+    proofs: bool = False
+
+    @model_serializer(mode="wrap")
+    def _as_earlier(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """What later versions added is left out where it is not given, as earlier ones do."""
+        tree: dict[str, Any] = write(self)
+        if not self.proofs:
+            del tree["proofs"]
+        if self.sum.largest_norm is None:
+            del tree["sum"]["largest_norm"]
+        return tree
 
     @model_validator(mode="after")
     def _can_be_answered(self) -> Self:
@@ -122,16 +140,69 @@ class BatchQuestion(Question):
         return _calibrated(self.sum, self.sum.privacy, len(self.parties), self.colluding)
 
     @cached_property
-    def group(self) -> RingGroup:
-        """The integers modulo 2^b in which the sum of the largest cohort and the noise are exact.
+    def group(self) -> SumGroup:
+        """The integers modulo 2^b, or with proofs a prime, in which the largest cohort's sum and the noise are exact.
 
         Raises:
-            JobError: there is none.
+            JobError: there is none, or devices cannot prove such vectors.
         """
         try:
-            return ring_for(self.largest_cohort, self.sum.encoding, self.noise)
+            if self.claim is None:
+                return ring_for(self.largest_cohort, self.sum.encoding, self.noise)
+            self.sum.encoding.check_fits(PrimeGroup(), self.largest_cohort, noise_bound(self.noise))
         except ProtocolError as error:
             raise JobError(f"largest_cohort, largest, units: {error}") from error
+        return PrimeGroup()
+
+    @cached_property
+    def claim(self) -> Claim | None:
+        """What a device proves of its integers; None where it proves nothing.
+
+        Raises:
+            ProtocolError: they are too many or too large to be proven.
+        """
+        if not self.proofs:
+            return None
+        encoding, weight = self.sum.encoding, self.sum.largest_weight
+        if self.analysis == HISTOGRAM:
+            return Claim(encoding.n_entries, 0, int(self.sum.largest), largest_sum=self.sum.values)
+        largest = encoding.largest_entry * (weight or 1)
+        top = None if weight is None else weight * encoding.weight_units
+        norm = None if encoding.norm_clip is None else encoding.squared_norm_bound
+        return Claim(encoding.n_entries, -largest, largest, squared_norm=norm, weight=top)
+
+    @property
+    def shared_elements(self) -> tuple[int, int]:
+        """Elements of what a device shares: of its vector, and of what answers the challenge, if it proves anything."""
+        if self.claim is None:
+            return self.n_elements, 0
+        return self.claim.table.first_part, self.claim.table.second_part
+
+    @property
+    def sealed_bytes(self) -> tuple[int, ...]:
+        """Sizes of all that a device seals: a box for each party, and with proofs one more for the last party."""
+        n, (first, second) = len(self.parties), self.shared_elements
+        sizes = [share_bytes(self.group, first, place, n) + TAG_BYTES for place in range(n)]
+        if self.claim is not None:
+            sizes.append(self.group.wire_bytes(second) + TAG_BYTES)
+        return tuple(sizes)
+
+    def proofs_report(self) -> dict[str, Any] | None:
+        """Return what each device proves, as JSON data; None where it proves nothing. Public."""
+        if (claim := self.claim) is None:
+            return None
+        bounds = {
+            "lowest": claim.lowest,
+            "highest": claim.highest,
+            "squared_norm": claim.squared_norm,
+            "sum": claim.largest_sum,
+            "weight": claim.weight,
+        }
+        return {
+            "bounds": {name: bound for name, bound in bounds.items() if bound is not None},
+            "sealed_bytes": sum(self.sealed_bytes),
+            "log2_error": claim.table.log2_error(),
+        }
 
     def privacy_report(self) -> dict[str, Any]:
         """Return what the answer costs a device, in both views, or that it has no guarantee. Public."""

@@ -9,6 +9,8 @@ connections on which the parties have authenticated each other, they
 3. compare a digest of the cohort, so that a party that told two others different things ends the batch, too. A party
    that has closed the batch with another cohort in an earlier attempt says none: without its digest nobody closes.
 
+Where devices prove their vectors, the parties judge the proofs between 2 and 3, and the cohort is what passes.
+
 Two honest parties that come to the end, in the same attempt or in different ones, have the same cohort. A party that
 lies can leave devices out, down to the smallest cohort, as the coordinator can. It cannot bring two honest ones to
 different cohorts, nor one device into the cohort that an honest party has not opened.
@@ -16,7 +18,7 @@ different cohorts, nor one device into the cohort that an honest party has not o
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -78,6 +80,7 @@ async def agree(
     shown: ShownList,
     bounds: tuple[int, int],
     closed: NDArray[np.bool_] | None = None,
+    judge: Callable[[NDArray[np.bool_]], Awaitable[NDArray[np.bool_]]] | None = None,
 ) -> NDArray[np.bool_]:
     """Return the cohort that all parties agree on, shape (answers,).
 
@@ -87,6 +90,7 @@ async def agree(
         shown: to me.
         bounds: the least and the most devices that a cohort may have.
         closed: the cohort with which I have closed the batch in an earlier attempt; None where I have not.
+        judge: returns, of what all could open, what proves that it keeps its bounds; None where nothing is proven.
 
     Raises:
         DifferentTermsError: another party was asked another question.
@@ -120,6 +124,8 @@ async def agree(
     if n:
         for bits in await run_together(*map(bits_of, others)):
             cohort &= bits
+    if judge is not None:
+        cohort = await judge(cohort)
     if closed is not None and not np.array_equal(cohort, closed):
         what = "the batch was closed here with another cohort, whose sum may be out: no other is opened"
         raise PeerViolationError(COORDINATOR, COHORT_STAGE, what)

@@ -25,7 +25,13 @@ def open_sum(question: BatchQuestion, shares: Sequence[bytes]) -> Elements:
     return group.decode(total)
 
 
-def answer_of(question: BatchQuestion, integers: Elements, n_devices: int, left_out: Sequence[str]) -> dict[str, Any]:
+def answer_of(
+    question: BatchQuestion,
+    integers: Elements,
+    n_devices: int,
+    left_out: Sequence[str],
+    rejected: Sequence[str] | None = None,
+) -> dict[str, Any]:
     """Return the answer as JSON data.
 
     Args:
@@ -33,6 +39,7 @@ def answer_of(question: BatchQuestion, integers: Elements, n_devices: int, left_
         integers: what `open_sum` returned.
         n_devices: in the sum.
         left_out: names of devices whose answers not every party could open.
+        rejected: names of devices whose proofs the parties rejected; None where devices prove nothing.
     """
     noise = question.noise
     variance = 0.0 if noise is None else float(noise.variance(len(question.parties)))
@@ -41,5 +48,6 @@ def answer_of(question: BatchQuestion, integers: Elements, n_devices: int, left_
         "parties": list(question.parties),
         "devices": n_devices,
         "left_out": list(left_out),
+        **({} if rejected is None else {"rejected": list(rejected), "proofs": question.proofs_report()}),
         "privacy": question.privacy_report(),
     }

@@ -70,8 +70,8 @@ class AnswerPart:
     Attributes:
         device: who answered, as the coordinator says.
         ephemeral_public: ephemeral public key of the device.
-        seal_digests: SHA-256 of the sealed share of each party.
-        sealed: this party's.
+        seal_digests: SHA-256 of each box: of each party's share, and with proofs of the last party's second one.
+        sealed: this party's boxes, one behind the other.
         signed: the device's signature.
     """
 
@@ -88,7 +88,7 @@ class SumShare:
 
     Attributes:
         share: packed, with its noise.
-        cohort: a bit for each answer, the highest first.
+        cohort: a bit for each answer, the highest first; with proofs as many bytes again, of what was rejected.
     """
 
     share: bytes = field(repr=False)
@@ -146,11 +146,12 @@ def decode_answer(data: bytes) -> BatchAnswer:
     return BatchAnswer(SealedVector(message.ephemeral_public, tuple(message.sealed)), signed_of(message.signed_by))
 
 
-def part_of(device: str, answer: BatchAnswer, position: int) -> AnswerPart:
-    """Return what the party at a position, 0 and up, gets of an answer."""
+def part_of(device: str, answer: BatchAnswer, position: int, n_parties: int) -> AnswerPart:
+    """Return what the party at a position, 0 and up, gets of an answer: its box, the last party all that follows."""
     sealed = answer.vector.sealed
     digests = tuple(hashlib.sha256(one).digest() for one in sealed)
-    return AnswerPart(device, answer.vector.ephemeral_public, digests, sealed[position], answer.signed)
+    own = b"".join(sealed[position : None if position == n_parties - 1 else position + 1])
+    return AnswerPart(device, answer.vector.ephemeral_public, digests, own, answer.signed)
 
 
 def encode_part(part: AnswerPart) -> bytes:

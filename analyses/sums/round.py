@@ -110,7 +110,7 @@ def ring_for(n_members: int, encoding: VectorEncoding, noise: SumNoise | None) -
     Raises:
         EncodingOverflowError: none does.
     """
-    bound = _noise_bound(noise)
+    bound = noise_bound(noise)
     n_bits = (n_members * encoding.largest_element + bound).bit_length() + 1
     ring = RingGroup(min(MAX_RING_BITS, max(MIN_RING_BITS, n_bits)))
     encoding.check_fits(ring, n_members, bound)
@@ -147,7 +147,7 @@ def configure(
         group=group,
         vector=vector,
         encoding=encoding,
-        noise_bound=_noise_bound(noise),
+        noise_bound=noise_bound(noise),
         surplus_levels=() if noise is None or len(noise.levels) < 2 else noise.levels,
     )
 
@@ -183,5 +183,6 @@ def members_of(names: tuple[str, ...], identities: Mapping[str, bytes]) -> dict[
     return {name: identities[name] for name in chosen}
 
 
-def _noise_bound(noise: SumNoise | None) -> int:
+def noise_bound(noise: SumNoise | None) -> int:
+    """Return an integer that the noise in a sum does not exceed, but with a negligible probability; 0 without noise."""
     return 0 if noise is None else noise.tail_bound(LOG2_WRAP_PROBABILITY)

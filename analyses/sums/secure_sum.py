@@ -22,6 +22,7 @@ from analyses.sums.noise import SumNoise, SumSensitivity
 from analyses.sums.round import (
     HISTOGRAM,
     MEAN,
+    SUM,
     TREE,
     SumFields,
     calibrated,
@@ -61,6 +62,8 @@ class SumParams(SumFields):
         length: entries of each vector, as members declare it for the record; for a histogram it follows from the edges.
         largest: no entry is larger in size: larger ones are clipped. For a histogram, so many numbers of one member
             count in each bin at most.
+        largest_norm: for sums, the largest Euclidean norm of a vector: longer ones are shortened, and the noise covers
+            no more. Absent: only `largest` bounds it.
         values: for histograms, so many numbers of one member count in all at most, and at least `largest`: the first
             ones of its record that lie in a bin, others are left out. Absent: only `largest` bounds them, and a noisy
             answer over many bins has far more noise.
@@ -87,6 +90,7 @@ class SumParams(SumFields):
     record: Name
     length: Annotated[int, Field(ge=1, le=MAX_LENGTH)] = 1
     largest: Annotated[Finite, Field(gt=0)]
+    largest_norm: Annotated[Finite, Field(gt=0)] | None = None
     values: Annotated[int, Field(ge=1, le=MAX_VALUES)] | None = None
     units: Annotated[int, Field(ge=1, le=1 << 52)] = 1
     range: tuple[Finite, Finite] | None = None
@@ -109,6 +113,8 @@ class SumParams(SumFields):
             raise ValueError("length, units, largest: must be 1 for a distribution, which counts one number per member")
         if self.range is not None and self.buckets is not None:
             Grid(*self.range, self.buckets)
+        if self.largest_norm is not None and (self.analysis != SUM or self.largest_norm * self.units < 1):
+            raise ValueError("largest_norm: belongs to sums, and must be one unit at least")
         if self.analysis != HISTOGRAM:
             if self.edges:
                 raise ValueError("edges: must be given for a histogram only")
@@ -128,7 +134,7 @@ class SumParams(SumFields):
     def canonical_json(self) -> str:
         """Return the one JSON text. What later versions added is left out where it is not given, as earlier ones do."""
         tree = self.model_dump(mode="json", by_alias=True)
-        for name in ("values", "range", "buckets", "grace_s"):
+        for name in ("largest_norm", "values", "range", "buckets", "grace_s"):
             if tree[name] is None:
                 del tree[name]
         return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -156,7 +162,9 @@ class SumParams(SumFields):
         if self.tree is not None:
             return self.tree.encoding
         length = len(self.edges) - 1 if self.edges else self.length
-        plain = VectorEncoding(length, self.largest, self.units, largest_weight=self.largest_weight)
+        plain = VectorEncoding(
+            length, self.largest, self.units, norm_clip=self.largest_norm, largest_weight=self.largest_weight
+        )
         if self.privacy is None or self.largest_weight is None:
             return plain
         return replace(plain, weight_units=max(1, plain.largest_entry))
@@ -187,6 +195,9 @@ class SumParams(SumFields):
         0 .. L and |h|_1 <= K. Two such vectors h and h' have |h - h'|_1 <= 2 K and, as <h, h'> >= 0,
         |h - h'|^2 <= |h|^2 + |h'|^2 <= 2 max |h|^2 <= 2 K^2: see `VectorBound.of_counts` and `VectorBound.sensitivity`.
         Without `values` all n bins may be full, and the noise covers |h - h'|^2 <= 4 n L^2.
+
+        With `largest_norm` c the encoding shortens a member's vector x, in integers of u units, until |x|^2 <= (c u)^2,
+        whatever the record holds (`VectorEncoding.squared_norm_bound`); so |x - x'|^2 <= 4 (c u)^2.
 
         For a distribution one number of a member counts, at one node of each level: see `analyses.sums.tree_counts`.
         """

@@ -156,7 +156,9 @@ def simulated(n_devices: int, length: int) -> dict[str, Any]:
                 timed.run("coordinator", lambda body=body, own=own: checked(hub, asked, own.name, decode_answer(body)))
                 given.append(GivenAnswer(1, device, body))
                 for place, party in enumerate(PARTIES):
-                    part = timed.run("coordinator", lambda b=body, d=device, p=place: part_of(d, decode_answer(b), p))
+                    part = timed.run(
+                        "coordinator", lambda b=body, d=device, p=place: part_of(d, decode_answer(b), p, 3)
+                    )
                     parts[party].append(part)
             timed.run("coordinator", lambda given=given: store.take(given))
             for party in PARTIES:
@@ -187,7 +189,7 @@ def named(prototype: BatchDevice, name: str, credentials: Credentials) -> BatchD
 
 def checked(hub: StatementCheck, asked: AskedBatch, name: str, answer: Any) -> None:
     """Check an answer as the coordinator does; the connection that it comes over shows its certificate."""
-    part = part_of(name, answer, 0)
+    part = part_of(name, answer, 0, len(asked.question.parties))
     terms = SealingTerms(asked.digest, name, asked.question.parties)
     statement = answer_digest(terms, part.ephemeral_public, part.seal_digests)
     fingerprint = hashlib.sha256(answer.signed.certificate).digest()  # of the connection that there would be

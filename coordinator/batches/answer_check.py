@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from mpc.secagg.secret.keys import KEY_BYTES
-from mpc.secagg.secret.party_shares import TAG_BYTES, SealingTerms, answer_digest, share_bytes
+from mpc.secagg.secret.party_shares import SealingTerms, answer_digest
 from questions.shares import AskedBatch, BatchQuestion
 from service.errors import InvalidRequestError, UnauthenticatedError
 from service.identity import PeerCertificate
@@ -14,9 +14,7 @@ from transport.batch_codec import FIXED_BYTES, PER_PARTY_BYTES, BatchAnswer, par
 
 def answer_bytes(question: BatchQuestion) -> int:
     """Return more bytes than any answer to a batch has."""
-    n, length = len(question.parties), question.n_elements
-    sealed = sum(share_bytes(question.group, length, place, n) + TAG_BYTES for place in range(n))
-    return sealed + PER_PARTY_BYTES * n + FIXED_BYTES
+    return sum(question.sealed_bytes) + PER_PARTY_BYTES * (len(question.parties) + 1) + FIXED_BYTES
 
 
 class AnswerCheck:
@@ -37,11 +35,10 @@ class AnswerCheck:
             InvalidRequestError: it is one.
         """
         name, question, vector = caller.identity.name, asked.question, answer.vector
-        n = len(question.parties)
-        sizes = [share_bytes(question.group, question.n_elements, place, n) + TAG_BYTES for place in range(n)]
-        if len(vector.ephemeral_public) != KEY_BYTES or [len(one) for one in vector.sealed] != sizes:
+        sizes = tuple(map(len, vector.sealed))
+        if len(vector.ephemeral_public) != KEY_BYTES or sizes != question.sealed_bytes:
             raise InvalidRequestError(f"{name}: this is no answer to the question of the batch")
-        part = part_of(name, answer, 0)
+        part = part_of(name, answer, 0, len(question.parties))
         terms = SealingTerms(asked.digest, name, question.parties)
         statement = answer_digest(terms, vector.ephemeral_public, part.seal_digests)
         try:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import structlog
+from numpy.typing import NDArray
 
 from entropy import Entropy
 from mpc.errors import ProtocolError
@@ -77,19 +78,25 @@ class Closing:
         attempt = "batch-" + self.entropy.read(ATTEMPT_BYTES).hex()
         clients = [self.client_of(party) for party in question.parties]
         await all_or_why(*(client.prepare(text, attempt) for client in clients))
-        most_bytes = question.group.wire_bytes(question.n_elements) + len(names) + 1024
+        most_bytes = question.group.wire_bytes(question.n_elements) + 2 * len(names) + 1024
         shares: list[SumShare] = await all_or_why(*(client.close(text, attempt, most_bytes) for client in clients))
         return await asyncio.to_thread(self._answer, asked, names, shares)
 
     @staticmethod
     def _answer(asked: AskedBatch, names: Sequence[str], shares: Sequence[SumShare]) -> dict[str, Any]:
-        cohort = shares[0].cohort
-        if any(share.cohort != cohort for share in shares) or len(cohort) != -(-len(names) // 8):
+        cohort, proofs = shares[0].cohort, asked.question.proofs
+        if any(share.cohort != cohort for share in shares) or len(cohort) != (1 + proofs) * -(-len(names) // 8):
             raise CannotOpenError(coded("the parties answer for different devices", code="cohorts-differ"))
-        is_in = np.unpackbits(np.frombuffer(cohort, dtype=np.uint8), count=len(names)).astype(np.bool_)
+        bits = np.frombuffer(cohort, dtype=np.uint8).reshape(1 + proofs, -1)
+        is_in, *rejections = np.unpackbits(bits, axis=1, count=len(names)).astype(np.bool_)
         integers = open_sum(asked.question, [share.share for share in shares])
-        left_out = [name for name, one in zip(names, is_in, strict=True) if not one]
-        return answer_of(asked.question, integers, int(is_in.sum()), left_out)
+        is_rejected = rejections[0] if proofs else np.zeros_like(is_in)
+        left_out, rejected = _names(names, ~is_in & ~is_rejected), _names(names, is_rejected) if proofs else None
+        return answer_of(asked.question, integers, int(is_in.sum()), left_out, rejected)
+
+
+def _names(names: Sequence[str], bits: NDArray[np.bool_]) -> list[str]:
+    return [name for name, one in zip(names, bits, strict=True) if one]
 
 
 async def all_or_why(*calls: Awaitable[T]) -> list[T]:

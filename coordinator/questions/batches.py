@@ -164,13 +164,13 @@ class Batches(AnsweredHost):
             raise NotAllowedError(f"{caller.name} is not a party of this batch")
         if one.ending is None:
             raise WrongStateError("this batch still takes answers")
-        position = one.question.parties.index(caller.name)
+        position, n_parties = one.question.parties.index(caller.name), len(one.question.parties)
         wanted = np.unpackbits(np.frombuffer(only, dtype=np.uint8)).astype(np.bool_) if only else None
         most_rows, place, last = max(1, min(256, BLOCK_BYTES // answer_bytes(one.question))), 0, ""
         while rows := await asyncio.to_thread(self._store.answers, one.stored.number, last, most_rows):
             for name, body in rows:
                 if wanted is None or (place < len(wanted) and wanted[place]):
-                    yield part_of(name, decode_answer(body), position)
+                    yield part_of(name, decode_answer(body), position, n_parties)
                 place += 1
             last = rows[-1][0]
 

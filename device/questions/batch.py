@@ -12,8 +12,12 @@ from device.questions.batch_policy import BatchPolicy, check_keys
 from device.refusing import SitsOutError
 from device.report import write_batch_report
 from dp.cost.job_cost import JobCost
-from mpc.secagg.secret.party_shares import SealingTerms, answer_digest, seal, split
-from questions.shares import AskedBatch
+from entropy import KeyStream
+from entropy.stream import KEY_BYTES
+from mpc.secagg.secret.party_shares import SealedVector, SealingTerms, answer_digest, seal, split, split_proof
+from mpc.secagg.vector.encoding import Integers
+from mpc.vector_proofs.prover import challenge_of, first_part, second_part
+from questions.shares import AskedBatch, BatchQuestion
 from service.tls import Credentials
 from service.trust.statements import StatementCheck, sign
 from transport.batch_codec import BatchAnswer, PartyKey, encode_answer
@@ -88,11 +92,29 @@ class BatchDevice(QuestionDevice[AskedBatch]):
         params, group = question.sum, question.group
         contributed, encoded = self.records[params.record].encoded(params, self.entropy)
         terms = SealingTerms(asked.digest, self.name, question.parties)
-        shares = split(group, group.encode(encoded.values), len(publics), self.entropy)
-        vector = seal(terms, shares, publics, self.entropy)
+        if question.claim is None:
+            shares = split(group, group.encode(encoded.values), len(publics), self.entropy)
+            vector = seal(terms, shares, publics, self.entropy)
+        else:
+            vector = self._proven(terms, question, encoded.values, publics)
         digests = [hashlib.sha256(one).digest() for one in vector.sealed]
         signed = sign(self.credentials, answer_digest(terms, vector.ephemeral_public, digests))
         name = self.charge_of(asked.digest)
         standing = self.budget.standing
         self.report(lambda folder: write_batch_report(folder, name, asked, contributed, encoded, standing()))
         return encode_answer(BatchAnswer(vector, signed))
+
+    def _proven(
+        self, terms: SealingTerms, question: BatchQuestion, integers: Integers, publics: Sequence[bytes]
+    ) -> SealedVector:
+        """Return shares of integers, and of a proof that they keep their bounds, sealed; of any there is one."""
+        claim, group = question.claim, question.group
+        assert claim is not None
+        first = first_part(claim, integers, KeyStream(self.entropy.read(KEY_BYTES)))
+        shares = split(group, first, len(publics), self.entropy)
+
+        def prove(challenge: bytes) -> bytes:
+            second = second_part(claim, first, challenge_of(claim, KeyStream(challenge)))
+            return split_proof(group, second, shares[:-1])
+
+        return seal(terms, shares, publics, self.entropy, prove)

@@ -43,6 +43,7 @@ class BatchPolicy:
         smallest_cohort: a batch that may be opened for fewer devices is not answered.
         largest_elements: longer vectors are not answered.
         exact_sums: whether batches without noise are answered.
+        proofs: whether only batches are answered whose devices prove that their vectors keep their bounds.
         largest_epsilon: largest epsilon of one batch, in its worst view, at the budget's delta; None: the budget's.
         least_epsilon: least epsilon of a noisy batch, at its own delta.
     """
@@ -55,6 +56,7 @@ class BatchPolicy:
     exact_sums: bool
     largest_epsilon: float | None
     least_epsilon: float = LEAST_EPSILON
+    proofs: bool = False
 
     def check(self, asked: AskedBatch) -> None:
         """Refuse a batch that the owner rules out, by its question alone.
@@ -83,6 +85,8 @@ class BatchPolicy:
             )
         if question.sum.privacy is None and not self.exact_sums:
             raise BatchOutOfPolicyError("an exact sum is asked for; this device takes part in noisy ones only")
+        if self.proofs and not question.proofs:
+            raise BatchOutOfPolicyError("devices prove nothing in this batch (policy.parties.proofs)")
         if (target := question.sum.privacy) is not None and target.epsilon < self.least_epsilon:
             raise BatchOutOfPolicyError(
                 f"epsilon is {target.epsilon:.3g}; at least {self.least_epsilon:g} here (policy.least_epsilon)"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mpc.errors import PeerViolationError, ProtocolError
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.secret.keys import KEY_BYTES, RoundKey
-from mpc.secagg.secret.party_shares import SealingTerms, ShareSum, answer_digest, open_share
+from mpc.secagg.secret.party_shares import PROOF, SealingTerms, ShareSum, answer_digest, challenge_seed, open_share
 from mpc.transcript import DIGEST_BYTES
 from questions.shares import AskedBatch
 from questions.shares_agreement import ListDigest, ShownList
@@ -68,10 +68,13 @@ class Collection:
         self._last = ""
         self._openable = bytearray()
         self._answers = bytearray()
-        self.sum = ShareSum(question.group, question.n_elements, self._position, len(question.parties))
+        n, (first, second) = len(question.parties), question.shared_elements
+        self.sum = ShareSum(question.group, first, self._position, n, second)
+        self._n_boxes = len(question.sealed_bytes)
+        self._boxes = {self._position: "share"} | ({n: PROOF} if self._position == n - 1 and second else {})
 
     def take(self, parts: Sequence[AnswerPart]) -> None:
-        """Take in the next answers, and add the shares that open.
+        """Take in the next answers, and add the shares that open; those that are to be proven are added later.
 
         Raises:
             PeerViolationError: the coordinator shows devices out of order or twice, or more than the batch can have.
@@ -81,7 +84,8 @@ class Collection:
         shares = self._open_all(listed)
         self._answers += b"".join(answer for _, answer, _ in listed)
         self._openable += bytes(share is not None for share in shares)
-        self.sum.add([share for share in shares if share is not None])
+        if self._asked.question.claim is None:
+            self.sum.add([share for share in shares if share is not None])
 
     def _next_in_list(self, part: AnswerPart, place: int) -> bytes:
         """Write an answer into the list; return its digest."""
@@ -109,7 +113,11 @@ class Collection:
         return found
 
     def take_away(self, parts: Sequence[AnswerPart], places: Sequence[int]) -> None:
-        """Take answers away again that this party could open and another one could not.
+        """Take answers away again that this party could open and another one could not; see `opened_again`."""
+        self.sum.take_away(self.opened_again(parts, places))
+
+    def opened_again(self, parts: Sequence[AnswerPart], places: Sequence[int]) -> list[bytes]:
+        """Return the shares of answers that this party could open before.
 
         Args:
             parts: the same as came before.
@@ -128,7 +136,12 @@ class Collection:
         shares = [share for share in self._open_all(listed) if share is not None]
         if len(shares) != len(listed):
             raise self._violation("the coordinator does not show again what it has shown")
-        self.sum.take_away(shares)
+        return shares
+
+    def challenge(self, part: AnswerPart) -> bytes:
+        """Return the key of the challenge that an answer's proof must meet."""
+        n = len(self._asked.question.parties)
+        return challenge_seed(self._terms(part), part.ephemeral_public, part.seal_digests[:n])
 
     def _terms(self, part: AnswerPart) -> SealingTerms:
         return SealingTerms(self._asked.digest, part.device, self._asked.question.parties)
@@ -148,9 +161,16 @@ class Collection:
 
         What was found out in an earlier attempt holds, where the whole list turns out to be the same (`shown`).
         """
-        if len(part.ephemeral_public) != KEY_BYTES or len(part.seal_digests) != len(self._asked.question.parties):
+        if len(part.ephemeral_public) != KEY_BYTES or len(part.seal_digests) != self._n_boxes:
             return None
-        if hashlib.sha256(part.sealed).digest() != part.seal_digests[self._position]:
+        boxes, start = [], 0
+        for place, purpose in self._boxes.items():
+            end = start + self._asked.question.sealed_bytes[place]
+            boxes.append((purpose, part.sealed[start:end]))
+            if hashlib.sha256(boxes[-1][1]).digest() != part.seal_digests[place]:
+                return None
+            start = end
+        if start != len(part.sealed):
             return None
         known = None if self._before is None or place >= len(self._before.openable) else self._before.openable[place]
         if known is not None and not known:
@@ -158,7 +178,8 @@ class Collection:
         try:
             if known is None and self._check.signer(part.signed, answer, Role.DEVICE).name != part.device:
                 return None
-            share = open_share(self._terms(part), self._position, self._key, part.ephemeral_public, part.sealed)
+            terms, public = self._terms(part), part.ephemeral_public
+            share = b"".join(open_share(terms, self._position, self._key, public, box, what) for what, box in boxes)
             self.sum.check(share)
         except (ValueError, ServiceError, ProtocolError):
             return None

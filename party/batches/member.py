@@ -8,7 +8,7 @@ an attempt, and nothing is opened twice.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 import structlog
+from numpy.typing import NDArray
 
 from analyses.job.job import JobError
 from analyses.open_until import check_open_until
@@ -25,10 +26,11 @@ from mpc.errors import ProtocolError
 from mpc.protocol.concurrency import run_to_its_end
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.secret.keys import KEY_BYTES, RoundKey
-from mpc.secagg.secret.party_shares import TAG_BYTES
+from mpc.vector_proofs.verifier import integers_of
 from party.batches.collecting import Collection, places_of
 from party.batches.rules import BatchRules
 from party.batches.store import BatchStore, ClosedBatch, KeptBatch
+from party.batches.verdicts import Judge, seed_of
 from questions.shares import AskedBatch
 from questions.shares_agreement import agree
 from service.codes.coded_text import told
@@ -240,7 +242,8 @@ class PartyBatches:
             log.warning("batch not closed", reason=told(error))
             raise
         log.info("batch closed", devices=int(closed.cohort.sum()), shown=len(closed.cohort))
-        return SumShare(closed.share, np.packbits(closed.cohort).tobytes())
+        bits = [closed.cohort] if closed.rejected is None else [closed.cohort, closed.rejected]
+        return SumShare(closed.share, b"".join(np.packbits(one).tobytes() for one in bits))
 
     @asynccontextmanager
     async def _session(self, asked: AskedBatch, attempt: str) -> AsyncIterator[Any]:
@@ -264,7 +267,8 @@ class PartyBatches:
         numbers, bounds = range(1, len(question.parties) + 1), (question.smallest_cohort, question.largest_cohort)
         if kept.closed is not None:
             assert kept.shown is not None, "it is noted before"
-            await agree(session, numbers, kept.shown, bounds, kept.closed.cohort)
+            told = None if question.claim is None else Judge(asked, session, kept.closed.rejected).tell
+            await agree(session, numbers, kept.shown, bounds, kept.closed.cohort, told)
             return kept.closed
         if kept.private is None:
             raise NotFoundError("the key of this batch is gone")
@@ -278,22 +282,39 @@ class PartyBatches:
             shown = await asyncio.to_thread(collection.shown)
             if kept.shown is None:
                 await run_to_its_end(self._store.note_shown, asked.digest, shown)
-            cohort = await agree(session, numbers, shown, bounds)
+            judge = None if question.claim is None else Judge(asked, session)
+            judged = None if judge is None else self._judged(judge, collection, seed_of(kept.private, shown.digest))
+            cohort = await agree(session, numbers, shown, bounds, judge=judged)
             left_out = shown.openable & ~cohort
-            if left_out.any():
+            if judge is None and left_out.any():
                 places = places_of(left_out)
                 async for block in self._blocks(asked, np.packbits(left_out).tobytes()):
                     await run_to_its_end(collection.take_away, block, places[: len(block)])
                     del places[: len(block)]
                 collection.take_away((), places)
-        share = await self._share(asked, session, collection)
-        closed = ClosedBatch(cohort, share)
+        share = await self._share(asked, session, collection, int(cohort.sum()))
+        closed = ClosedBatch(cohort, share, None if judge is None else judge.rejected)
         await run_to_its_end(self._store.close_batch, asked.digest, closed)
         return closed
 
-    async def _share(self, asked: AskedBatch, session: Any, collection: Collection) -> bytes:
+    def _judged(
+        self, judge: Judge, collection: Collection, seed: bytes
+    ) -> Callable[[NDArray[np.bool_]], Awaitable[NDArray[np.bool_]]]:
+        asked = judge.asked
+
+        def blocks(wanted: NDArray[np.bool_]) -> AsyncIterator[list[AnswerPart]]:
+            return self._blocks(asked, np.packbits(wanted).tobytes())
+
+        async def coin(found: bytes) -> bytes:
+            return await run_to_its_end(self._store.note_coin, asked.digest, found)
+
+        return lambda openable: judge.judge(openable, collection, blocks, coin, seed)
+
+    async def _share(self, asked: AskedBatch, session: Any, collection: Collection, n_devices: int) -> bytes:
         """Return our share of the sum, with our share of the noise in it."""
         question, total = asked.question, collection.sum.total
+        if question.claim is not None:
+            total = integers_of(question.claim, total, n_devices, is_first=session.me == 1)
         if (noise := question.noise) is not None:
             drawn = await session.draw(noise, ())
             question.group.accumulate(total, question.group.encode(drawn))
@@ -303,8 +324,8 @@ class PartyBatches:
     async def _blocks(self, asked: AskedBatch, only: bytes = b"") -> AsyncIterator[list[AnswerPart]]:
         """Yield the answers in blocks of some; the coordinator sends them as we take them."""
         question = asked.question
-        share_bytes = max(question.group.wire_bytes(question.n_elements), KEY_BYTES) + TAG_BYTES
-        most_bytes = share_bytes + FIXED_BYTES + PER_PARTY_BYTES * len(question.parties)
+        share_bytes = sum(question.sealed_bytes[len(question.parties) - 1 :])  # the last party's, the largest
+        most_bytes = max(share_bytes, KEY_BYTES) + FIXED_BYTES + PER_PARTY_BYTES * (len(question.parties) + 1)
         block: list[AnswerPart] = []
         async for part in self._fetch(asked.question_id, most_bytes, only):
             block.append(part)

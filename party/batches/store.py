@@ -24,7 +24,7 @@ from service.errors import ServiceError
 MOST_CALLED_OFF = 1024
 """Batches that were called off of which a row is kept."""
 
-_COLUMNS = "private, public, certificate, signature, list_digest, openable, n_answers, cohort, share"
+_COLUMNS = "private, public, certificate, signature, list_digest, openable, n_answers, cohort, share, rejected"
 
 
 class BatchStoreError(ServiceError):
@@ -33,10 +33,19 @@ class BatchStoreError(ServiceError):
     code = "batch-store-unusable"
 
 
+_PROOFS = """\
+CREATE TABLE proofs (
+    digest BYTEA PRIMARY KEY,
+    coin BYTEA NOT NULL,
+    rejected BYTEA
+) /*STRICT, WITHOUT ROWID*/"""
+
 _TABLES = Tables(
     what="the store of batches",
     failure=BatchStoreError,
-    schema="""\
+    version=2,
+    schema=f"""\
+{_PROOFS};
 CREATE TABLE batches (
     digest BYTEA PRIMARY KEY,
     private BYTEA,
@@ -57,6 +66,7 @@ CREATE TABLE places (
     is_kept INTEGER NOT NULL
 ) /*STRICT, WITHOUT ROWID*/;
 CREATE TABLE terms (coordinator TEXT PRIMARY KEY, term INTEGER NOT NULL) /*STRICT*/""",
+    upgrades={1: _PROOFS},
 )
 
 
@@ -67,10 +77,12 @@ class ClosedBatch:
     Attributes:
         cohort: per answer, whether it is in the sum.
         share: share of the sum, packed, with this party's noise. Secret but for the coordinator.
+        rejected: per answer, whether its proof was rejected; None where devices prove nothing.
     """
 
     cohort: NDArray[np.bool_] = field(repr=False)
     share: bytes = field(repr=False)
+    rejected: NDArray[np.bool_] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -132,12 +144,14 @@ class BatchStore:
 
     def find(self, digest: bytes) -> KeptBatch | None:
         """Return a batch; None where this party has not agreed to it, or has forgotten it."""
-        rows = self._db.read(f"SELECT {_COLUMNS} FROM batches WHERE digest = %s", digest)  # noqa: S608  # no text from outside
+        query = f"SELECT {_COLUMNS} FROM batches LEFT JOIN proofs USING (digest) WHERE digest = %s"  # noqa: S608  # no text from outside
+        rows = self._db.read(query, digest)
         if not rows:
             return None
-        private, public, certificate, signature, list_digest, openable, n, cohort, share = rows[0]
+        private, public, certificate, signature, list_digest, openable, n, cohort, share, rejected = rows[0]
         shown = None if list_digest is None else ShownList(list_digest, _bits(openable, n))
-        closed = None if share is None else ClosedBatch(_bits(cohort, n), share)
+        of_proofs = None if rejected is None else _bits(rejected, n)
+        closed = None if share is None else ClosedBatch(_bits(cohort, n), share, of_proofs)
         return KeptBatch(private, public, certificate, signature, shown, closed)
 
     def add(
@@ -206,7 +220,7 @@ class BatchStore:
         Raises:
             BatchStoreError: another list was shown before, or the batch is not open.
         """
-        row = (shown.digest, np.packbits(shown.openable).tobytes(), len(shown.openable))
+        row = (shown.digest, _packed(shown.openable), len(shown.openable))
         with self._db.transaction() as run:
             changed = run(
                 "UPDATE batches SET list_digest = %s, openable = %s, n_answers = %s"
@@ -215,6 +229,19 @@ class BatchStore:
             )
             if changed.rowcount != 1:
                 raise BatchStoreError(f"{self._path}: the answers of a batch are noted once, while it is open")
+
+    def note_coin(self, digest: bytes, coin: bytes) -> bytes:
+        """Write the coin under which the proofs of an open batch are judged, unless one was written; return the first.
+
+        Raises:
+            BatchStoreError: the batch is not open.
+        """
+        with self._db.transaction() as run:
+            if run("SELECT 1 FROM batches WHERE digest = %s AND private IS NOT NULL", digest).fetchone() is None:
+                raise BatchStoreError(f"{self._path}: proofs are judged while the batch is open")
+            run("INSERT INTO proofs (digest, coin) VALUES (%s, %s) ON CONFLICT DO NOTHING", digest, coin)
+            (found,) = run("SELECT coin FROM proofs WHERE digest = %s", digest).fetchone()
+        return bytes(found)
 
     def close_batch(self, digest: bytes, closed: ClosedBatch) -> None:
         """Close a batch and destroy its key. Only when this has returned, the share may leave.
@@ -226,10 +253,13 @@ class BatchStore:
             changed = run(
                 "UPDATE batches SET private = NULL, cohort = %s, share = %s"
                 " WHERE digest = %s AND private IS NOT NULL AND share IS NULL AND n_answers = %s",
-                *(np.packbits(closed.cohort).tobytes(), closed.share, digest, len(closed.cohort)),
+                *(_packed(closed.cohort), closed.share, digest, len(closed.cohort)),
             )
             if changed.rowcount != 1:
                 raise BatchStoreError(f"{self._path}: a batch is closed once, while it is open")
+            if closed.rejected is not None:
+                query = "INSERT INTO proofs VALUES (%s, %s, %s) ON CONFLICT (digest)"
+                run(query + " DO UPDATE SET rejected = excluded.rejected", digest, b"", _packed(closed.rejected))
             _tidy(run)
         self._db.erase_log()
 
@@ -252,9 +282,14 @@ class BatchStore:
 
 
 def _tidy(run: Run) -> None:
-    """Delete the places of batches that are not open."""
+    """Delete the places of batches that are not open, and what is kept of proofs of those that are forgotten."""
+    run("DELETE FROM proofs WHERE NOT EXISTS (SELECT 1 FROM batches WHERE batches.digest = proofs.digest)")
     query = "SELECT 1 FROM batches WHERE batches.digest = places.digest AND private IS NOT NULL"
     run(f"DELETE FROM places WHERE NOT EXISTS ({query})")  # noqa: S608  # no text from outside
+
+
+def _packed(bits: NDArray[np.bool_]) -> bytes:
+    return np.packbits(bits).tobytes()
 
 
 def _bits(data: bytes, n: int) -> NDArray[np.bool_]:

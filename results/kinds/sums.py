@@ -182,6 +182,11 @@ def _device_lines(answer: Mapping[str, Any], found: str) -> list[str]:
     if in_batch and answer["left_out"]:
         names = some_of(answer["left_out"], MAX_LINES)
         lines.append(f"not in it, because not every party could open their answers: {names}")
+    if in_batch and answer.get("rejected"):
+        names = some_of(answer["rejected"], MAX_LINES)
+        lines.append(
+            f"{len(answer['rejected'])} not in it, because they did not prove that they keep the bounds: {names}"
+        )
     if not in_batch and answer["vanished"]:
         lines.append("not in it: " + ", ".join(f"{name} ({stage})" for name, stage in answer["vanished"].items()))
     if not in_batch and answer["silent_after"]:

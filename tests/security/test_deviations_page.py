@@ -34,16 +34,23 @@ def names_in_the_suite():
     return set(re.findall(r"def (test_\w+)", text))
 
 
-def rows_of_the_page():
-    section = PAGE.read_text().partition("### Deviation by deviation")[2].partition("\n## ")[0]
+def rows_of_the_page(heading):
+    section = PAGE.read_text().partition(f"### {heading}\n")[2].partition("\n#")[0]
     return [line.split(" | ") for line in section.splitlines() if line.startswith("| ") and "---" not in line][1:]
 
 
-ROWS = rows_of_the_page()
+ROWS, OF_BATCHES = map(rows_of_the_page, ("Deviation by deviation", "Devices and parties of a batch with proofs"))
 
 
-def test_there_is_a_table():
-    assert len(ROWS) >= 14
+def test_there_are_tables():
+    assert (len(ROWS), len(OF_BATCHES)) >= (14, 11)
+
+
+@pytest.mark.parametrize("row", OF_BATCHES, ids=[row[0].removeprefix("| ") for row in OF_BATCHES])
+def test_each_deviation_in_a_batch_names_a_test(row):
+    _, _, what_happens = row
+    (named,) = re.findall(r"`(test_\w+)`", what_happens)
+    assert named in names_in_the_suite()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row[0].removeprefix("| ") for row in ROWS])

@@ -314,7 +314,7 @@ async def test_a_share_of_another_batch_is_not_counted(hub, monkeypatch):
     for party in PARTIES:
         position = PARTIES.index(party)
         rows = hub.process._batch_store.answers(1, "", 10)
-        old[party] = [questions.part_of(name, decode_answer(body), position) for name, body in rows]
+        old[party] = [questions.part_of(name, decode_answer(body), position, 3) for name, body in rows]
     for name in ("d2", "d3"):
         device = hub.device(name, 1, 1, 1)
         offered = await device.client.fetch(1)

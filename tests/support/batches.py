@@ -5,7 +5,7 @@ import datetime
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 
@@ -25,13 +25,16 @@ from device.response_store import ResponseStore
 from dp.cost.views import MEMBER_UNIT
 from entropy import SystemEntropy
 from ledger.budget import Budget
+from mpc.secagg.secret.keys import RoundKey
 from mpc.secagg.secret.party_shares import SealingTerms, ShareSum, open_share
+from party.batches.collecting import Collection
 from party.config import PartyConfig
 from party.server import running_party
 from questions.shares import AskedBatch, BatchQuestion
 from service.identity import Identity, Role
 from service.tls import Credentials
-from transport.batch_codec import OfferedQuestion, decode_answer
+from service.trust.statements import StatementCheck, sign
+from transport.batch_codec import OfferedQuestion, PartyKey, decode_answer, part_of
 from transport.calls.channel import open_channel
 from transport.happenings import Failed, Opened, Result
 from transport.question_client import QuestionClient, ask
@@ -106,6 +109,54 @@ def batch_device(stack, folder: Path, credentials: Credentials, **changes) -> Ba
         "data_dir": folder,
     }
     return BatchDevice(**{**fields, **changes})
+
+
+@dataclass(frozen=True, kw_only=True)
+class LyingDevice(BatchDevice):
+    """A device that shares, and tries to prove, other integers than those of its record."""
+
+    integers: tuple[int, ...]
+
+    def _proven(self, terms, question, integers, publics):
+        return super()._proven(terms, question, np.array(self.integers, dtype=np.int64), publics)
+
+
+def lying(device: BatchDevice, *integers: int) -> LyingDevice:
+    return LyingDevice(**{field.name: getattr(device, field.name) for field in fields(device)}, integers=integers)
+
+
+class AnsweredBatch:
+    """Parties with keys, and the answers of some devices (1, 2, 3), (10, 20, 30), ...
+
+    Args:
+        liars: device to the integers that it shares in their place, whatever they are.
+    """
+
+    def __init__(self, folder, stack, n_devices=3, liars=MappingProxyType({}), **changes):
+        self.issue = issue = authority_in(folder, "walkers")
+        self.asked = asked_batch(**{"largest_cohort": 4, **changes})
+        self.keys = {party: RoundKey(SystemEntropy().read(32)) for party in PARTIES}
+        keys = []
+        for party, key in self.keys.items():
+            signed = sign(issue(Role.PARTY, party), self.asked.key_statement(party, key.public_bytes))
+            keys.append(PartyKey(key.public_bytes, signed))
+        self.offered = OfferedQuestion(1, self.asked.canonical_json(), tuple(keys))
+        self.answers = {}
+        for number in range(n_devices):
+            name = f"d{number}"
+            records = {"steps": kept(*(10.0**number * x for x in (1, 2, 3)))}
+            device = batch_device(stack, folder / name, issue(Role.DEVICE, name), records=records)
+            if name in liars:
+                device = lying(device, *liars[name])
+            self.answers[name] = decode_answer(device.answer_once(self.asked, self.offered.keys))
+        self.check = StatementCheck(issue(Role.PARTY, "bank"))
+
+    def parts(self, party):
+        position = PARTIES.index(party)
+        return [part_of(name, answer, position, len(PARTIES)) for name, answer in self.answers.items()]
+
+    def collection(self, party, **options):
+        return Collection(self.asked, party, self.keys[party], self.check, **options)
 
 
 class BatchProposal:

@@ -3,9 +3,14 @@
 N shares of a vector x of a group: N - 1 seeds of 32 bytes, which stand for the elements that `mask.apply_masks` expands
 them to, and last the vector less those, packed. Any N - 1 of them are jointly uniform (seeds up to the security of
 AES-256-CTR), so they say nothing of x; all N add up to it. In the way of Prio [CorriganGibbs17].
+
+Where the device proves something of x, a second vector is shared that depends on a challenge: a hash of the sealed
+shares of the first one. What is sealed for a party opens to one share only, so the challenge comes after the shares are
+fixed. Seeds stand for elements of both; the last party gets one more box, with what they leave of the second vector.
 """
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from cryptography.exceptions import InvalidTag
@@ -20,6 +25,9 @@ from mpc.transcript import digest, encode_fields
 
 SEED_BYTES = 32
 TAG_BYTES = 16
+PROOF = "proof"
+"""Purpose of the box with the last party's share of the second vector."""
+
 _NONCE = bytes(12)
 """Constant, because each key is derived for one device, batch and party, from a key that the device draws for it alone,
 and seals one share."""
@@ -51,7 +59,7 @@ class SealedVector:
 
     Attributes:
         ephemeral_public: the X25519 key that the device drew for it.
-        sealed: a share per party, in their order.
+        sealed: a share per party, in their order; behind them, where there is a proof, the last party's second box.
     """
 
     ephemeral_public: bytes
@@ -78,13 +86,31 @@ def split(group: SumGroup, elements: Elements, n_parties: int, entropy: Entropy)
     if n_parties < 2:
         raise LocalFaultError("a vector is shared among at least two parties")
     seeds = tuple(entropy.read(SEED_BYTES) for _ in range(n_parties - 1))
+    return (*seeds, _rest(group, elements, seeds))
+
+
+def _rest(group: SumGroup, elements: Elements, seeds: Iterable[bytes]) -> bytes:
     last = elements.copy()
     apply_masks(group, last, (Mask(seed, is_negative=True) for seed in seeds))
-    return (*seeds, group.pack(last))
+    return group.pack(last)
+
+
+def split_proof(group: SumGroup, elements: Elements, seeds: Iterable[bytes]) -> bytes:
+    """Return the last party's share of a second vector, of which the seeds of a first one stand for the others."""
+    return _rest(group, elements, map(proof_seed, seeds))
+
+
+def proof_seed(seed: bytes) -> bytes:
+    """Return the key of what a party's seed stands for of the second vector."""
+    return derive_key(seed, salt=b"", info=b"moiety batch proof")
 
 
 def seal(
-    terms: SealingTerms, shares: Sequence[bytes], party_publics: Sequence[bytes], entropy: Entropy
+    terms: SealingTerms,
+    shares: Sequence[bytes],
+    party_publics: Sequence[bytes],
+    entropy: Entropy,
+    prove: Callable[[bytes], bytes] | None = None,
 ) -> SealedVector:
     """Seal each share for its party, under a fresh X25519 key: HKDF-SHA256, AES-256-GCM.
 
@@ -93,6 +119,7 @@ def seal(
         shares: one per party.
         party_publics: X25519 keys of the parties, in their order.
         entropy: random source for the fresh key.
+        prove: returns the last party's share of the second vector, which answers a challenge of 32 bytes.
 
     Raises:
         ValueError: a party's key is unusable.
@@ -102,20 +129,51 @@ def seal(
     for position, (share, public) in enumerate(zip(shares, party_publics, strict=True)):
         key = _key(terms, position, mine.exchange(public), mine.public_bytes, public)
         sealed.append(AESGCM(key).encrypt(_NONCE, share, terms.context("share", position)))
+    if prove is not None:
+        digests = [hashlib.sha256(one).digest() for one in sealed]
+        proof = prove(challenge_seed(terms, mine.public_bytes, digests))
+        position, public = len(shares) - 1, party_publics[-1]
+        key = _key(terms, position, mine.exchange(public), mine.public_bytes, public, PROOF)
+        sealed.append(AESGCM(key).encrypt(_NONCE, proof, terms.context(PROOF, position)))
     return SealedVector(mine.public_bytes, tuple(sealed))
 
 
+def challenge_seed(terms: SealingTerms, ephemeral_public: bytes, seal_digests: Sequence[bytes]) -> bytes:
+    """Return the key of the challenge to a device, a hash of all that fixes the shares of its first vector.
+
+    Args:
+        terms: terms of the shares.
+        ephemeral_public: one-time public key of the device.
+        seal_digests: SHA-256 of each sealed share of the first vector, one per party.
+    """
+    return digest("batch challenge", terms.batch, terms.device, *terms.parties, ephemeral_public, *seal_digests)
+
+
 def open_share(
-    terms: SealingTerms, position: int, party_key: RoundKey, ephemeral_public: bytes, sealed: bytes
+    terms: SealingTerms,
+    position: int,
+    party_key: RoundKey,
+    ephemeral_public: bytes,
+    sealed: bytes,
+    purpose: str = "share",
 ) -> bytes:
     """Open a party's share.
+
+    Args:
+        terms: terms of the shares.
+        position: position of the party.
+        party_key: its key.
+        ephemeral_public: one-time public key of the device.
+        sealed: box as it came.
+        purpose: "share", or `PROOF` for the second box of the last party.
 
     Raises:
         ValueError: it was not sealed for this party, batch and device, or was altered.
     """
-    key = _key(terms, position, party_key.exchange(ephemeral_public), ephemeral_public, party_key.public_bytes)
+    own = party_key.public_bytes
+    key = _key(terms, position, party_key.exchange(ephemeral_public), ephemeral_public, own, purpose)
     try:
-        return AESGCM(key).decrypt(_NONCE, sealed, terms.context("share", position))
+        return AESGCM(key).decrypt(_NONCE, sealed, terms.context(purpose, position))
     except InvalidTag:
         raise ValueError("the share does not open") from None
 
@@ -131,8 +189,16 @@ def answer_digest(terms: SealingTerms, ephemeral_public: bytes, seal_digests: Se
     return digest("batch answer", terms.batch, terms.device, *terms.parties, ephemeral_public, *seal_digests)
 
 
-def _key(terms: SealingTerms, position: int, shared: bytes, device_public: bytes, party_public: bytes) -> bytes:
-    return derive_key(shared, salt=terms.batch, info=terms.context("key", position, device_public, party_public))
+def _key(
+    terms: SealingTerms,
+    position: int,
+    shared: bytes,
+    device_public: bytes,
+    party_public: bytes,
+    purpose: str = "share",
+) -> bytes:
+    label = "key" if purpose == "share" else purpose + " key"
+    return derive_key(shared, salt=terms.batch, info=terms.context(label, position, device_public, party_public))
 
 
 @dataclass
@@ -144,6 +210,7 @@ class ShareSum:
         length: elements.
         position: position of the party, 0 and up.
         n_parties: number of parties.
+        n_more: elements of the second vector, which is not added up; 0 where there is none.
         total: the sum so far. Secret.
     """
 
@@ -151,6 +218,7 @@ class ShareSum:
     length: int
     position: int
     n_parties: int
+    n_more: int = 0
     total: Elements = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -159,7 +227,7 @@ class ShareSum:
     @property
     def share_bytes(self) -> int:
         """The size of one share."""
-        return share_bytes(self.group, self.length, self.position, self.n_parties)
+        return share_bytes(self.group, self.length + self.n_more, self.position, self.n_parties)
 
     def check(self, share: bytes) -> None:
         """Refuse what is no share of this party.
@@ -170,7 +238,17 @@ class ShareSum:
         if len(share) != self.share_bytes:
             raise ValueError("a share has another length than those of this batch")
         if self.position == self.n_parties - 1:
-            self.group.unpack(share, self.length)
+            self.group.unpack(share, self.length + self.n_more)
+
+    def both(self, share: bytes) -> tuple[Elements, Elements]:
+        """Return this party's shares of the two vectors in a share that `check` accepts."""
+        if self.position == self.n_parties - 1:
+            elements = self.group.unpack(share, self.length + self.n_more)
+            return elements[: self.length], elements[self.length :]
+        first, second = self.group.zeros(self.length), self.group.zeros(self.n_more)
+        apply_masks(self.group, first, [Mask(share, is_negative=False)])
+        apply_masks(self.group, second, [Mask(proof_seed(share), is_negative=False)])
+        return first, second
 
     def add(self, shares: Sequence[bytes]) -> None:
         """Add shares that `check` accepts."""
@@ -186,4 +264,4 @@ class ShareSum:
             return
         change = self.group.deduct if is_negative else self.group.accumulate
         for share in shares:
-            change(self.total, self.group.unpack(share, self.length))
+            change(self.total, self.both(share)[0])

@@ -83,6 +83,15 @@ def test_an_answer_of_a_batch_says_who_is_in_it_and_what_it_costs():
     assert "not in it, because not every party could open their answers: ann, ben" in text
     assert "Against the coordinator" in text
     assert "not in it" not in text_of(answer | {"left_out": []})
+    rejected = answer_of(question, integers + 10**6, 1234, [], ["dan", "eve"])
+    assert "2 not in it, because they did not prove that they keep the bounds: dan, eve" in text_of(rejected)
+
+
+def test_the_plan_of_a_batch_with_proofs_says_so():
+    assert (
+        "each device proves that its vector keeps the bounds, and seals"
+        in moiety("ask", EXAMPLES / "batch.toml", "--plan").stdout
+    )
 
 
 def test_a_survey_is_planned_for_as_many_as_end_it():

@@ -264,6 +264,9 @@ def test_batches_are_answered_where_parties_are_named_and_under_the_same_floor(f
         False,
         "spiffe://walkers/coordinator/hub",
     )
+    assert not policy.proofs
+    path.write_text(TEXT + PARTIES + "proofs = true\n")
+    assert DeviceConfig.load(path).batch_policy().proofs
 
 
 @pytest.mark.parametrize(

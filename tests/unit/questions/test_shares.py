@@ -1,6 +1,7 @@
 """Questions of batches: what may be asked, what it costs in both views, and what the parties' noise amounts to."""
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -83,8 +84,37 @@ def test_the_digest_holds_session_asker_and_every_term():
         asked_batch(smallest_cohort=3),
         asked_batch(largest=1001),
         asked_batch(privacy=NOISY),
+        asked_batch(proofs=True),
+        asked_batch(largest_norm=100),
     ]
-    assert len({asked.digest for asked in (one, *others)}) == 8
+    assert len({asked.digest for asked in (one, *others)}) == 10
+
+
+def test_a_question_without_what_later_versions_added_is_written_as_before():
+    assert not {"proofs", "largest_norm"} & set(re.findall(r"\w+", asked_batch().canonical_json()))
+    for changes in ({"proofs": True}, {"largest_norm": 100}):
+        asked = asked_batch(**changes)
+        assert AskedBatch.from_json(asked.canonical_json()).question == asked.question
+
+
+def test_a_question_says_what_is_proven_and_how_large_answers_are():
+    assert batch_question().proofs_report() is None
+    assert plan_of(batch_question(), 3).proofs is None
+    asked = batch_question(proofs=True, largest_norm=100)
+    found = plan_of(asked, 3).as_dict()["proofs"]
+    assert found["bounds"] == {"lowest": -1000, "highest": 1000, "squared_norm": 10000}
+    assert found["sealed_bytes"] == sum(asked.sealed_bytes) > sum(batch_question().sealed_bytes)
+    assert found["log2_error"] < -50
+    fields = {"analysis": "secure-mean", "largest_weight": 7}
+    assert batch_question(proofs=True, **fields).proofs_report()["bounds"]["weight"] == 7
+    fields = {"analysis": "secure-histogram", "largest": 2, "values": 3, "length": 1, "edges": (0, 1, 2)}
+    assert batch_question(proofs=True, **fields).proofs_report()["bounds"] == {"lowest": 0, "highest": 2, "sum": 3}
+
+
+@pytest.mark.parametrize("changes", [{"largest": 1 << 44, "largest_cohort": 1 << 20}, {"length": 1 << 22}])
+def test_vectors_that_cannot_be_proven_are_refused(changes):
+    with pytest.raises(JobError, match="fewer units"):
+        batch_question(proofs=True, **changes)
 
 
 def test_what_a_party_signs_names_batch_place_and_key():

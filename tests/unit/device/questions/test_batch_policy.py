@@ -17,6 +17,7 @@ from transport.batch_codec import PartyKey
 def test_a_batch_within_the_policy_is_answered():
     batch_policy().check(asked_batch())
     batch_policy().check(asked_batch(parties=("bank", "shop"), colluding=1))
+    batch_policy(proofs=True).check(asked_batch(proofs=True))
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,7 @@ def test_a_batch_within_the_policy_is_answered():
         ({"colluding": 2}, {"colluding": 1}, "withstands 1 colluding parties; at least 2"),
         ({"smallest_cohort": 3}, {}, "may be opened for 2 devices; at least 3"),
         ({"largest_elements": 2}, {}, "at most 2 here"),
+        ({"proofs": True}, {}, "devices prove nothing in this batch"),
         ({"exact_sums": False}, {}, "an exact sum is asked for"),
     ],
 )

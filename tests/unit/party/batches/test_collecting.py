@@ -8,54 +8,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from batches import PARTIES, asked_batch, batch_device, kept
-from certificates import authority_in
+from batches import PARTIES, AnsweredBatch
 from deadlines import GENEROUS_S
 
-from entropy import InsecureTestEntropy, SystemEntropy
+from entropy import InsecureTestEntropy
 from mpc.errors import PeerViolationError
-from mpc.secagg.secret.keys import RoundKey
 from mpc.secagg.secret.party_shares import SealingTerms, answer_digest, seal
 from party.batches import collecting
 from party.batches.collecting import Collection, places_of
 from service.errors import UnauthenticatedError
 from service.identity import Role
 from service.trust.statements import Signed, StatementCheck, sign
-from transport.batch_codec import BatchAnswer, OfferedQuestion, PartyKey, decode_answer, part_of
-
-
-class Batch:
-    """Parties with keys, and the answers of some devices (1, 2, 3), (10, 20, 30), ..."""
-
-    def __init__(self, folder, stack, n_devices=3, **changes):
-        self.issue = issue = authority_in(folder, "walkers")
-        self.asked = asked_batch(**{"largest_cohort": 4, **changes})
-        self.keys = {party: RoundKey(SystemEntropy().read(32)) for party in PARTIES}
-        keys = []
-        for party, key in self.keys.items():
-            signed = sign(issue(Role.PARTY, party), self.asked.key_statement(party, key.public_bytes))
-            keys.append(PartyKey(key.public_bytes, signed))
-        self.offered = OfferedQuestion(1, self.asked.canonical_json(), tuple(keys))
-        self.answers = {}
-        for number in range(n_devices):
-            name = f"d{number}"
-            records = {"steps": kept(*(10.0**number * x for x in (1, 2, 3)))}
-            device = batch_device(stack, folder / name, issue(Role.DEVICE, name), records=records)
-            self.answers[name] = decode_answer(device.answer_once(self.asked, self.offered.keys))
-        self.check = StatementCheck(issue(Role.PARTY, "bank"))
-
-    def parts(self, party):
-        position = PARTIES.index(party)
-        return [part_of(name, answer, position) for name, answer in self.answers.items()]
-
-    def collection(self, party, **options):
-        return Collection(self.asked, party, self.keys[party], self.check, **options)
+from transport.batch_codec import BatchAnswer, part_of
 
 
 @pytest.fixture
 def batch(tmp_path):
     with ExitStack() as stack:
-        yield Batch(tmp_path, stack)
+        yield AnsweredBatch(tmp_path, stack)
 
 
 def total_of(batch, collections):
@@ -137,7 +107,7 @@ def test_a_share_that_opens_and_is_not_the_one_that_was_signed_is_left_out(batch
     )
     digests = [hashlib.sha256(one).digest() for one in signed_one.sealed]
     signed = sign(credentials, answer_digest(terms, signed_one.ephemeral_public, digests))
-    part = part_of("d1", BatchAnswer(signed_one, signed), 0)
+    part = part_of("d1", BatchAnswer(signed_one, signed), 0, len(PARTIES))
     for sealed, opens in ((signed_one.sealed[0], True), (other.sealed[0], False)):
         collection = batch.collection("bank")
         collection.take([replace(part, sealed=sealed)])
@@ -147,7 +117,7 @@ def test_a_share_that_opens_and_is_not_the_one_that_was_signed_is_left_out(batch
 def test_an_answer_to_another_batch_is_left_out(batch, tmp_path):
     (tmp_path / "other").mkdir()
     with ExitStack() as stack:
-        other = Batch(tmp_path / "other", stack, session="01" * 16)
+        other = AnsweredBatch(tmp_path / "other", stack, session="01" * 16)
         other.keys, other.check = batch.keys, other.check
         collection = Collection(batch.asked, "bank", other.keys["bank"], other.check)
         collection.take(other.parts("bank"))
@@ -223,7 +193,7 @@ def test_answers_are_checked_in_several_threads_at_once(batch, monkeypatch):
 def test_threads_take_in_what_one_takes_in_and_in_its_order(tmp_path, monkeypatch):
     monkeypatch.setattr(collecting, "SLICE", 2)
     with ExitStack() as stack:
-        batch = Batch(tmp_path, stack, n_devices=7, largest=10**7, largest_cohort=8)
+        batch = AnsweredBatch(tmp_path, stack, n_devices=7, largest=10**7, largest_cohort=8)
         pool = stack.enter_context(ThreadPoolExecutor(3))
         for party in PARTIES:
             parts = batch.parts(party)

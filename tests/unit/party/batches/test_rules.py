@@ -29,6 +29,7 @@ def test_what_is_within_the_rules_is_accepted():
         ({"peers": frozenset({"shop"})}, "does not compute with clinic"),
         ({"smallest_cohort": 9}, "no sum of fewer than 10 devices"),
         ({"privacy": None}, "noisy sums only"),
+        ({"rules": BatchRules(proofs=True)}, "proven vectors only"),
         ({"rules": BatchRules(largest_elements=2)}, "at most 2 elements"),
     ],
 )

@@ -106,3 +106,39 @@ def test_a_step_that_cannot_be_written_leaves_the_batch_as_it_was(store, monkeyp
         store.close_batch(DIGEST, closed())
     after = store.find(DIGEST)
     assert (after.private, after.closed) == (before.private, None) == (KEY, None)
+
+
+def test_the_first_coin_of_an_open_batch_stands(store, tmp_path):
+    store.add(DIGEST, OPEN, 10.0)
+    assert store.note_coin(DIGEST, b"c" * 32) == b"c" * 32
+    store.close()
+    again = BatchStore(tmp_path / "batches.sqlite")
+    assert again.note_coin(DIGEST, b"d" * 32) == b"c" * 32
+    again.note_shown(DIGEST, SHOWN)
+    again.close_batch(DIGEST, closed())
+    for digest in (DIGEST, OTHER):
+        with pytest.raises(BatchStoreError, match="while the batch is open"):
+            again.note_coin(digest, b"c" * 32)
+    again.close()
+
+
+def test_what_was_rejected_is_kept_with_what_is_closed(store):
+    for digest, rejected in ((DIGEST, None), (OTHER, np.array([False, True, False]))):
+        store.add(digest, OPEN, 10.0)
+        store.note_shown(digest, SHOWN)
+        store.close_batch(digest, ClosedBatch(np.array([True, False, True]), b"share", rejected))
+    assert store.find(DIGEST).closed.rejected is None
+    assert store.find(OTHER).closed.rejected.tolist() == [False, True, False]
+
+
+def test_a_file_of_the_version_before_proofs_is_opened_and_takes_them(store, tmp_path):
+    store.add(DIGEST, OPEN, 10.0)
+    store._db.connection.execute("DROP TABLE proofs")
+    store._db.connection.execute("PRAGMA user_version = 1")
+    store.close()
+    again = BatchStore(tmp_path / "batches.sqlite")
+    assert again.find(DIGEST) == OPEN
+    assert again.note_coin(DIGEST, b"c" * 32) == b"c" * 32
+    again.forget(11.0)
+    assert again._db.read("SELECT * FROM proofs") == []
+    again.close()

@@ -1,0 +1,173 @@
+"""A party's part in judging the proofs of a batch's answers, and its sum of those that hold.
+
+When the parties have compared their lists, in one conversation they
+
+1. tell each other whether they have closed the batch before, and what was rejected then: if any has, that stands;
+2. send each other a seed; the coin is the hash of all. No device could know it when its answer was fixed, as parties
+   tell their seeds to those only that have the same list. A party's seed follows from its key for the batch and the
+   list, and it opens nothing under another coin than the first one: that would tell of vectors (`mpc.vector_proofs`);
+3. send each other, block by block, what they open of each answer, and add up those that hold.
+
+That every vector in the sum keeps its bounds takes all parties: one that lies here can leave a device out, as it could
+before, and one that colludes with a device can let it in. No lie tells anything of other devices. Parties that were
+told different things come to different cohorts, which ends the batch (`questions.shares_agreement`).
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from entropy import KeyStream, derive_key
+from mpc.errors import PeerViolationError
+from mpc.prime import kernels as prime_kernels
+from mpc.prime.kernels import PRIME
+from mpc.protocol.concurrency import run_together
+from mpc.protocol.session import COORDINATOR
+from mpc.transcript import digest
+from mpc.vector_proofs.prover import challenge_of
+from mpc.vector_proofs.verifier import Verifier
+from party.batches.collecting import Collection, places_of
+from questions.shares import AskedBatch
+from transport.batch_codec import AnswerPart
+
+REJECTED_STAGE, SEEDS_STAGE, OPENED_STAGE = "rejected", "seeds of the coin", "opened of proofs"
+SEED_BYTES = 32
+
+Bits = NDArray[np.bool_]
+
+
+@dataclass
+class Judge:
+    """One party's end of the conversation about the proofs of one batch, in one attempt.
+
+    Attributes:
+        asked: the question.
+        session: my end.
+        rejected: what was rejected when I closed the batch; None while it is open. After `judge`: what is rejected.
+    """
+
+    asked: AskedBatch
+    session: Any
+    rejected: Bits | None = None
+
+    @property
+    def _others(self) -> list[int]:
+        return [party for party in range(1, len(self.asked.question.parties) + 1) if party != self.session.me]
+
+    async def tell(self, openable: Bits) -> Bits:
+        """Tell the others what I rejected when I closed the batch; return what all could open and nobody rejected."""
+        told = await self._rejected_before(len(openable))
+        self.rejected = openable & (np.zeros_like(openable) if told is None else told)
+        return openable & ~self.rejected
+
+    async def judge(
+        self,
+        openable: Bits,
+        collection: Collection,
+        blocks: Callable[[Bits], AsyncIterator[list[AnswerPart]]],
+        coin: Callable[[bytes], Awaitable[bytes]],
+        seed: bytes,
+    ) -> Bits:
+        """Judge proofs, and add the vectors that keep their bounds to the sum of the collection.
+
+        Args:
+            openable: what all could open.
+            collection: what was shown.
+            blocks: returns some answers of the list once more, in blocks that are the same at all parties.
+            coin: notes a coin, and returns the first one that was noted.
+            seed: mine; the same in all attempts.
+
+        Returns:
+            What all could open and is in the sum.
+
+        Raises:
+            PeerViolationError: another coin comes out than before, or a party sends what is no element.
+            PeerError: a party is silent or drops out.
+
+        Cost: 2 rounds, and one for each block; `Table.opened` elements for each answer, pair and direction.
+        """
+        told = await self._rejected_before(len(openable))
+        verifier = None
+        if told is None:
+            found = await self._toss(seed)
+            if await coin(found) != found:
+                what = "another coin came out for this batch than before: nothing is opened under a second one"
+                raise PeerViolationError(COORDINATOR, SEEDS_STAGE, what)
+            claim = self.asked.question.claim
+            assert claim is not None, "only proofs are judged"
+            verifier = Verifier(claim, KeyStream(found), is_first=self.session.me == 1)
+        wanted = openable if told is None else openable & ~told
+        rejected = openable & ~wanted
+        places = places_of(wanted)
+        async for parts in blocks(wanted):
+            mine, places = places[: len(parts)], places[len(parts) :]
+            shares = await self.session.compute(collection.opened_again, parts, mine)
+            holds = await self._holds(verifier, collection, parts, shares)
+            rejected[[place for place, one in zip(mine, holds, strict=True) if not one]] = True
+        collection.opened_again((), places)
+        self.rejected = rejected
+        return openable & ~rejected
+
+    async def _rejected_before(self, n: int) -> Bits | None:
+        """Return what was rejected where any party has closed the batch before."""
+        mine = np.concatenate([[self.rejected is not None], np.zeros(n) if self.rejected is None else self.rejected])
+        packed = np.packbits(mine.astype(np.bool_))
+        await run_together(*(self.session.send(other, REJECTED_STAGE, packed) for other in self._others))
+        told = await run_together(
+            *(self.session.receive(other, REJECTED_STAGE, packed.shape, np.uint8) for other in self._others)
+        )
+        all_bits = [np.unpackbits(one, count=n + 1).astype(np.bool_) for one in (packed, *told)]
+        closed = [bits[1:] for bits in all_bits if bits[0]]
+        return np.logical_or.reduce(closed) if closed else None
+
+    async def _toss(self, seed: bytes) -> bytes:
+        mine = np.frombuffer(seed, dtype=np.uint8)
+        await run_together(*(self.session.send(other, SEEDS_STAGE, mine) for other in self._others))
+        told = await run_together(
+            *(self.session.receive(other, SEEDS_STAGE, (SEED_BYTES,), np.uint8) for other in self._others)
+        )
+        seeds = {self.session.me: seed} | {other: one.tobytes() for other, one in zip(self._others, told, strict=True)}
+        return digest("batch coin", self.asked.digest, *(seeds[party] for party in sorted(seeds)))
+
+    async def _holds(
+        self,
+        verifier: Verifier | None,
+        collection: Collection,
+        parts: Sequence[AnswerPart],
+        shares: Sequence[bytes],
+    ) -> list[bool]:
+        """Return which answers of a block keep their bounds, and add those; without a verifier all do."""
+        if verifier is None:
+            await self.session.compute(collection.sum.add, shares)
+            return [True] * len(parts)
+        challenges = [challenge_of(verifier.claim, KeyStream(collection.challenge(part))) for part in parts]
+
+        def opened() -> NDArray[np.uint64]:
+            both = map(collection.sum.both, shares)
+            return np.stack([verifier.share_of(*one, of) for one, of in zip(both, challenges, strict=True)])
+
+        total = await self.session.compute(opened)
+        await run_together(*(self.session.send(other, OPENED_STAGE, total) for other in self._others))
+        total = total.copy()  # what is sent may be on its way still
+        told = await run_together(*(self.session.receive(other, OPENED_STAGE, total.shape) for other in self._others))
+        for other, theirs in zip(self._others, told, strict=True):
+            if int(theirs.max()) >= PRIME:
+                name = self.session.names[other]
+                raise PeerViolationError(other, OPENED_STAGE, f"{name} opens what is no element of the field")
+            prime_kernels.add_to(total.reshape(-1), np.ascontiguousarray(theirs).reshape(-1))
+
+        def judged() -> list[bool]:
+            holds = [verifier.accepts(one, of) for one, of in zip(total, challenges, strict=True)]
+            collection.sum.add([share for share, one in zip(shares, holds, strict=True) if one])
+            return holds
+
+        found: list[bool] = await self.session.compute(judged)
+        return found
+
+
+def seed_of(private: bytes, shown: bytes) -> bytes:
+    """Return a party's seed of the coin: it follows from its key for the batch, and the list that it was shown."""
+    return derive_key(private, salt=shown, info=b"moiety batch coin")
