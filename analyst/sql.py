@@ -104,7 +104,7 @@ def job_of_sql(text: str, catalogue: Catalogue, *, epsilon: float, delta: float,
             raise SqlError(f"{what.sql()[:80]} is not offered: {_SHOWN}")
     if sorted(shown) != sorted(keys) or not found:
         raise SqlError(_SHOWN)
-    analysis, question, given, wanted = _meaning(keys, found)
+    analysis, question, given, wanted = _meaning(keys, found, [party for party, _ in tables.values()])
     return _meant(analysis, question, given, wanted, tables, (epsilon, delta), matching)
 
 
@@ -182,22 +182,27 @@ Asked = tuple[str, str, dict[str, str], list[tuple[str, str]]]
 """Analysis, question to its release, arguments of that, and the columns that the job needs."""
 
 
-def _meaning(keys: Sequence[tuple[str, str]], found: Mapping[str, Sequence[tuple[tuple[str, str], ...]]]) -> Asked:
+def _meaning(
+    keys: Sequence[tuple[str, str]], found: Mapping[str, Sequence[tuple[tuple[str, str], ...]]], owners: Sequence[str]
+) -> Asked:
     kinds = set(found) - {"count"}
     numbers = [column for columns in found.values() for pair in columns for column in pair]
     if not keys:
         if kinds == {"corr"}:
-            named = ",".join(f"{party}.{name}" for party, name in dict.fromkeys(numbers))
-            return "second-moments", "correlation", {"columns": named}, numbers
+            columns = ",".join(f"{party}.{name}" for party, name in dict.fromkeys(numbers))
+            return "second-moments", "correlation", {"columns": columns}, numbers
         if kinds <= {"avg", "sum"}:
             return "joint-mean" if kinds else "joint-count", "", {}, numbers
         raise SqlError("corr stands alone in a SELECT, without avg or sum")
     if not kinds:
         if len(keys) == 1:
             return "joint-sum", "", {}, list(keys)
-        if len({party for party, _ in keys}) == len(keys):
-            return "cross-table", "", {}, list(keys)
-        raise SqlError("count(*) is counted by one column of each owner: GROUP BY names two of one owner")
+        named = {party for party, _ in keys}
+        if len(named) < len(keys):
+            raise SqlError("count(*) is counted by one column of each owner: GROUP BY names two of one owner")
+        if missing := [owner for owner in owners if owner not in named]:
+            raise SqlError(f"GROUP BY names no column of {missing[0]}: a cross-table has one of each owner")
+        return "cross-table", "", {}, list(keys)
     if kinds == {"avg"} and len(keys) == len(found["avg"]) == 1:
         (value,), by = found["avg"][0], keys[0]
         return "second-moments", "group-means", {"value": ".".join(value), "by": ".".join(by)}, [by, value]
@@ -218,8 +223,6 @@ def _meant(
     notes, inputs = [], []
     for party, table in tables.values():
         columns = list(dict.fromkeys(name for owner, name in wanted if owner == party))
-        if not columns and analysis == "cross-table":
-            raise SqlError(f"GROUP BY names no column of {party}: a cross-table has one of each owner")
         if not columns:
             first = min(
                 table.block.columns, key=lambda one: len([c for c in table.block.columns if c.source == one.source])

@@ -189,7 +189,9 @@ LOCAL_RESPONSES: dict[str, Entry] = {
         lambda: SupportTarget(HashedResponse.of_odds(16, _ODDS), (2, 13)),
     ),
     "hadamard": Entry(
-        "Hadamard response, seen by anybody", (), lambda: SupportTarget(HadamardResponse(16, _ODDS), (2, 13))
+        "Hadamard response, seen by anybody",
+        ("distribution:hadamard",),
+        lambda: SupportTarget(HadamardResponse(16, _ODDS), (2, 13)),
     ),
     "hierarchy": Entry(
         "response about a level of a tree, seen by anybody",

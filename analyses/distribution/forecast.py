@@ -31,7 +31,7 @@ _OF_COUNTS = (
     "tenth as dense as if they were spread evenly."
 )
 
-_LONG = "The coordinator's estimate takes at most about"
+_LONG = "The coordinator's estimate takes about"
 WORTH_SAYING_S = 5.0
 
 _MOST = "All parties have the most rows that they declare."

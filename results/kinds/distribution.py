@@ -85,7 +85,7 @@ def found_lines(fields: Mapping[str, Any]) -> list[str]:
     for at, (lower, upper, probability) in enumerate(fields["queries"]):
         lines.append(f"  from {lower:g} to {upper:g}: {probability:.4f}{ends('queries', at)}")
     shares = fields.get("shares") or ()
-    if len(shares) == len(fields["probabilities"]) <= MAX_SHARES:
+    if shares and len(shares) == len(fields["probabilities"]) <= MAX_SHARES:
         for code, numbers in zip(fields["edges"], shares, strict=False):
             lines.append("  share of {:g}: {:.4f} ({:.4f} to {:.4f})".format(code, *numbers))
     if fields.get("closed_mean") is not None:

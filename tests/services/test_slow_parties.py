@@ -89,7 +89,7 @@ async def test_an_array_that_is_taken_a_little_at_a_time_fails_and_names_its_rec
 
     async def read_slowly(frames, context) -> bytes:
         async for _ in frames:
-            await asyncio.sleep(0.1)  # a fiftieth of the deadline, for each of 256 frames
+            await asyncio.sleep(0.5)  # a tenth of the deadline, for each of 256 frames, of which a link holds many
         return b""
 
     async with running_federation(tmp_path, 2) as federation:

@@ -32,8 +32,8 @@ MAX_MAPS_OF_A_PART = 2_000
 """Most maps of an estimate that only helps to choose a number of passes: with 16,384 buckets the sixteen of them would
 take ten times as long as the one that is released, and what they predict settles long before their fixed points."""
 
-_SECONDS_PER_OUTPUT = 1e-8
-"""What one map takes for each output, on two cores of an AMD EPYC."""
+_SECONDS_PER_OUTPUT = 1.6e-8
+"""Seconds of a map for each output, as a busy machine of two cores takes them."""
 
 _FOLDS = 4
 _EM_GAIN = 1e-3
@@ -179,7 +179,7 @@ def choose_passes(operator: WaveOperator, counts: Floats) -> int:
 
 
 def most_seconds(wave: Wave, *, chooses_passes: bool) -> float:
-    """Return the processor time that an estimate takes at most, in seconds: all maps, of which most runs need a tenth.
+    """Return about the processor time of an estimate that needs all maps, in seconds; most need a tenth of them.
 
     Args:
         wave: that is answered by.
