@@ -23,7 +23,7 @@ def health(
     ] = DEFAULT_TIMEOUT_S,
     output: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.TEXT,
 ) -> None:
-    """Report whether the party or coordinator of this configuration is serving."""
+    """Report whether the party, coordinator or relay of this configuration is serving."""
     try:
         target = target_of(config)
         probe(target, timeout_s)

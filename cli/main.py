@@ -36,7 +36,7 @@ SUBCOMMANDS = {
     "budget": _Subcommand("cli.budget", "budget_app", "See and set a party's privacy budgets; check its ledger."),
     "coordinator": _Subcommand("cli.serve", "coordinator_app", "Run the coordinator's service."),
     "relay": _Subcommand("cli.serve", "relay_app", "Run a relay for parties that only dial out."),
-    "device": _Subcommand("cli.device", "device_app", "Be a member of masked sums that only dials out."),
+    "device": _Subcommand("cli.device", "device_app", "Answer questions as a device that only dials out."),
     "pki": _Subcommand("cli.federation.revoke", "pki_app", "Make the certificates of a federation."),
     "audit": _Subcommand("cli.checks.audit", "audit", "Try to beat the privacy claim of a mechanism."),
     "doctor": _Subcommand("cli.diagnosis", "doctor", "Find out what is wrong with a member, and what to do."),

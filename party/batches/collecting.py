@@ -164,10 +164,10 @@ class Collection:
         if len(part.ephemeral_public) != KEY_BYTES or len(part.seal_digests) != self._n_boxes:
             return None
         boxes, start = [], 0
-        for place, purpose in self._boxes.items():
-            end = start + self._asked.question.sealed_bytes[place]
+        for position, purpose in self._boxes.items():
+            end = start + self._asked.question.sealed_bytes[position]
             boxes.append((purpose, part.sealed[start:end]))
-            if hashlib.sha256(boxes[-1][1]).digest() != part.seal_digests[place]:
+            if hashlib.sha256(boxes[-1][1]).digest() != part.seal_digests[position]:
                 return None
             start = end
         if start != len(part.sealed):

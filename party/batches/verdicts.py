@@ -8,9 +8,10 @@ When the parties have compared their lists, in one conversation they
    list, and it opens nothing under another coin than the first one: that would tell of vectors (`mpc.vector_proofs`);
 3. send each other, block by block, what they open of each answer, and add up those that hold.
 
-That every vector in the sum keeps its bounds takes all parties: one that lies here can leave a device out, as it could
-before, and one that colludes with a device can let it in. No lie tells anything of other devices. Parties that were
-told different things come to different cohorts, which ends the batch (`questions.shares_agreement`).
+That every vector in the sum keeps its bounds takes all parties: one that lies here can have any device rejected, or let
+any device in. No lie tells anything of other devices. Parties that were told different things about rejections come to
+different cohorts, which ends the batch (`questions.shares_agreement`); told different things about whether one has
+closed, they wait for each other until the deadline.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

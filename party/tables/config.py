@@ -68,7 +68,7 @@ class TableConfig(Settings):
 
     Attributes:
         name: how jobs call it.
-        path: the file of its rows: `.csv`, `.csv.gz` or `.parquet`.
+        path: the file of its rows: `.csv`, `.tsv` (also with `.gz`), `.parquet` or `.arrow`.
         source: another place of its rows, instead of `path`: a section with `kind` (`party.tables.sources.registry`)
             and the kind's fields.
         id_column: the column that identifies the rows, by which parties check that theirs are the same and in the same

@@ -168,6 +168,29 @@ def test_a_second_attempt_goes_on_with_the_first_list_alone(batch):
             other.shown()
 
 
+@pytest.mark.parametrize("revoked", [0, 1, 2])
+@pytest.mark.parametrize("party", ["bank", "clinic"])
+def test_what_could_not_be_opened_at_first_is_told_by_the_place_of_the_answer_again(batch, party, revoked):
+    """Not by the place of the party, which is another number."""
+    parts = batch.parts(party)
+
+    class Revoked(StatementCheck):
+        def signer(self, signed, statement, role):
+            found = super().signer(signed, statement, role)
+            if found.name == parts[revoked].device:
+                raise UnauthenticatedError("it is revoked")
+            return found
+
+    batch.check = Revoked(batch.check.credentials)
+    first = batch.collection(party)
+    first.take(parts)
+    assert first.shown().openable.tolist() == [place != revoked for place in range(3)]
+    again = batch.collection(party, before=first.shown())
+    again.take(parts)
+    assert again.shown().openable.tolist() == first.shown().openable.tolist()
+    assert again.sum.total.tolist() == first.sum.total.tolist()
+
+
 class Meeting(StatementCheck):
     """Goes on with a signature only when another thread is at one, too."""
 
