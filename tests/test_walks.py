@@ -1,4 +1,4 @@
-"""The walks of the architecture page: each step names functions, and these exist under that name."""
+"""The architecture page: its tree has every room, and each step of its walks names functions that exist."""
 
 import ast
 import re
@@ -36,6 +36,18 @@ def steps_of(walk):
     section = PAGE.partition(f"## {walk}")[2].partition("\n## ")[0]
     rows = [line.split("|")[1:-1] for line in section.splitlines() if line.startswith("|")]
     return [re.findall(r"`([^`]+)`", cells[-1]) for cells in rows[2:]]
+
+
+def test_the_tree_has_every_room_of_several_modules():
+    """But those of single analyses, which are named like them."""
+    drawn = PAGE.partition("```\n")[2].partition("```")[0]
+    tree = set(re.findall(r"^ *([a-z_]+) ", drawn, flags=re.MULTILINE)) | set(re.findall(r" {3,}([a-z_]+) ", drawn))
+    rooms = {
+        p.parent for room in (*ROOMS, "verify", "audit", "moiety") for p in (REPOSITORY / room).glob("*/__init__.py")
+    }
+    wanted = {room.name for room in rooms if room.parent.name != "analyses" and len(list(room.glob("*.py"))) > 2}
+    assert {"proofs", "relay", "doctor"} <= wanted
+    assert {*ROOMS, *wanted} - tree == set()
 
 
 def test_there_is_a_walk_of_each_kind_of_computation():
