@@ -2,16 +2,15 @@
 
 When the parties have compared their lists, in one conversation they
 
-1. tell each other whether they have closed the batch before, and what was rejected then: if any has, that stands;
+1. tell each other whether they have closed the batch before, and what was rejected then: if any has, that stands. They
+   compare what they heard, for a party that tells others different things would have some wait for the others;
 2. send each other a seed; the coin is the hash of all. No device could know it when its answer was fixed, as parties
    tell their seeds to those only that have the same list. A party's seed follows from its key for the batch and the
    list, and it opens nothing under another coin than the first one: that would tell of vectors (`mpc.vector_proofs`);
 3. send each other, block by block, what they open of each answer, and add up those that hold.
 
 That every vector in the sum keeps its bounds takes all parties: one that lies here can have any device rejected, or let
-any device in. No lie tells anything of other devices. Parties that were told different things about rejections come to
-different cohorts, which ends the batch (`questions.shares_agreement`); told different things about whether one has
-closed, they wait for each other until the deadline.
+any device in. No lie tells anything of other devices.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entropy import KeyStream, derive_key
-from mpc.errors import PeerViolationError
+from mpc.errors import InconsistentSharesError, PeerViolationError
 from mpc.prime import kernels as prime_kernels
 from mpc.prime.kernels import PRIME
 from mpc.protocol.concurrency import run_together
@@ -34,7 +33,9 @@ from party.batches.collecting import Collection, places_of
 from questions.shares import AskedBatch
 from transport.batch_codec import AnswerPart
 
-REJECTED_STAGE, SEEDS_STAGE, OPENED_STAGE = "rejected", "seeds of the coin", "opened of proofs"
+REJECTED_STAGE, HEARD_STAGE, SEEDS_STAGE, OPENED_STAGE = (
+    "rejected", "heard of rejections", "seeds of the coin", "opened of proofs",
+)  # fmt: skip
 SEED_BYTES = 32
 
 Bits = NDArray[np.bool_]
@@ -85,10 +86,11 @@ class Judge:
             What all could open and is in the sum.
 
         Raises:
+            InconsistentSharesError: others heard other rejections than I did.
             PeerViolationError: another coin comes out than before, or a party sends what is no element.
             PeerError: a party is silent or drops out.
 
-        Cost: 2 rounds, and one for each block; `Table.opened` elements for each answer, pair and direction.
+        Cost: 3 rounds, and one for each block; `Table.opened` elements for each answer, pair and direction.
         """
         told = await self._rejected_before(len(openable))
         verifier = None
@@ -122,15 +124,24 @@ class Judge:
         )
         all_bits = [np.unpackbits(one, count=n + 1).astype(np.bool_) for one in (packed, *told)]
         closed = [bits[1:] for bits in all_bits if bits[0]]
-        return np.logical_or.reduce(closed) if closed else None
+        found: Bits | None = np.logical_or.reduce(closed) if closed else None
+        heard = digest("batch rejections", b"open" if found is None else np.packbits(found).tobytes())
+        if any(one != heard for one in await self._exchanged(HEARD_STAGE, heard)):
+            raise InconsistentSharesError("a party told others different things about what was rejected before")
+        return found
+
+    async def _exchanged(self, stage: str, mine: bytes) -> list[bytes]:
+        """Send 32 bytes to all others and return theirs, in the order of the others."""
+        array = np.frombuffer(mine, dtype=np.uint8)
+        await run_together(*(self.session.send(other, stage, array) for other in self._others))
+        told = await run_together(
+            *(self.session.receive(other, stage, (SEED_BYTES,), np.uint8) for other in self._others)
+        )
+        return [one.tobytes() for one in told]
 
     async def _toss(self, seed: bytes) -> bytes:
-        mine = np.frombuffer(seed, dtype=np.uint8)
-        await run_together(*(self.session.send(other, SEEDS_STAGE, mine) for other in self._others))
-        told = await run_together(
-            *(self.session.receive(other, SEEDS_STAGE, (SEED_BYTES,), np.uint8) for other in self._others)
-        )
-        seeds = {self.session.me: seed} | {other: one.tobytes() for other, one in zip(self._others, told, strict=True)}
+        seeds = {self.session.me: seed}
+        seeds |= zip(self._others, await self._exchanged(SEEDS_STAGE, seed), strict=True)
         return digest("batch coin", self.asked.digest, *(seeds[party] for party in sorted(seeds)))
 
     async def _holds(

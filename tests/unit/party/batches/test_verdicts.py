@@ -9,7 +9,7 @@ import pytest
 from batches import PARTIES, AnsweredBatch
 
 from entropy import KeyStream, SystemEntropy
-from mpc.errors import PeerViolationError
+from mpc.errors import InconsistentSharesError, PeerViolationError
 from mpc.local.network import LocalNetwork
 from mpc.prime.kernels import PRIME
 from mpc.protocol.session import COORDINATOR
@@ -192,6 +192,21 @@ async def test_what_is_no_element_is_noticed_and_its_sender_is_named(answered):
     for one in found[:2]:
         assert isinstance(one, PeerViolationError)
         assert (one.member, "no element" in str(one)) == (3, True)
+
+
+async def test_who_tells_others_different_things_about_rejections_is_noticed_at_once(answered):
+    """Before a coin is tossed: else some would wait for seeds and the others for cohorts, and blame each other."""
+    sent = []
+
+    def fault(message):
+        sent.append(message.stage)
+        if (message.sender, message.receiver, message.stage) == (3, 1, REJECTED_STAGE):
+            return (message.altered(message.array | np.uint8(0x80)),)  # says that it has closed
+        return (message,)
+
+    found = await Parties(answered(n_devices=2)).agree(fault=fault)
+    assert all(isinstance(one, InconsistentSharesError) for one in found)
+    assert not {SEEDS_STAGE, OPENED_STAGE} & set(sent)
 
 
 async def test_nothing_is_opened_under_a_second_coin(answered):
