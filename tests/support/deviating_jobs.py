@@ -26,8 +26,9 @@ from mpc.protocol.greeting import DifferentTermsError
 from mpc.protocol.session import COORDINATOR
 from party.gate import GatedSession
 
-MOST_DEADLINES = 8
-"""Deadlines within which every member has ended, whatever one of them does."""
+MOST_DEADLINES = 16
+"""Deadlines within which every member has ended, whatever one of them does: a series of masked sums waits in each round
+for who is silent there."""
 
 HONEST = Point("no stage", 0)
 
