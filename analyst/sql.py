@@ -15,11 +15,9 @@ from sqlglot.errors import SqlglotError
 from analyses.job.job import Job
 from analyses.job.listing import ListedTable
 from analyses.job.schema import columns_called
+from analyses.registry import analysis_of
 from analyst.catalogue import Catalogue
 from analyst.question import checked
-
-LEAST_PARTIES = 3
-"""Parties that compute in a job that hides what they hold from each other."""
 
 _ADMITTED: Mapping[type[Any], frozenset[str]] = {
     exp.Select: frozenset({"expressions", "from", "from_", "joins", "group"}),
@@ -239,8 +237,8 @@ def _meant(
 
 def with_computing(meant: Meant, parties: Sequence[str]) -> Meant:
     """Return the same with further parties that compute, where owners alone are too few to hide anything."""
-    owners = [one.party for one in meant.job.inputs]
-    helpers = [party for party in parties if party not in owners][: max(0, LEAST_PARTIES - len(owners))]
+    owners, fewest = [one.party for one in meant.job.inputs], analysis_of(meant.job).fewest_parties
+    helpers = [party for party in parties if party not in owners][: max(0, fewest - len(owners))]
     if not helpers:
         return meant
     job = checked({**json.loads(meant.job.canonical_json()), "compute": [*owners, *helpers]})

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from analyst.connection import ClientConfig, connect
+from analyst.connection import ClientConfig
+from cli.tables import tables_of_all
 from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_toml
-from transport.calls.coordinator_client import PartyTables
 
 
 def sql(
@@ -31,7 +31,7 @@ def sql(
         from analyst.catalogue import Catalogue
         from analyst.sql import SqlError, job_of_sql, with_computing
 
-        catalogue = Catalogue.of(asyncio.run(_said(ClientConfig.load(client))))
+        catalogue = Catalogue.of(asyncio.run(tables_of_all(ClientConfig.load(client))))
         try:
             meant = job_of_sql(statement, catalogue, epsilon=epsilon, delta=delta, matching=matching)
         except SqlError as error:
@@ -42,8 +42,3 @@ def sql(
             print_json({"job": job, "question": meant.question or None, "given": dict(meant.given)})
         else:
             print_toml("\n".join(meant.lines()))
-
-
-async def _said(config: ClientConfig) -> dict[str, PartyTables]:
-    async with connect(config) as coordinator:
-        return await coordinator.tables()

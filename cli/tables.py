@@ -22,7 +22,7 @@ def tables(
     the owner permits it.
     """
     with exit_codes():
-        said = asyncio.run(_said(ClientConfig.load(client)))
+        said = asyncio.run(tables_of_all(ClientConfig.load(client)))
         if party is not None and party not in said:
             fail(f"--party: there is no party {party!r}; the roster has {', '.join(said)}", ExitCode.USAGE)
         from analyst.catalogue import Catalogue
@@ -33,6 +33,7 @@ def tables(
             raise typer.Exit(ExitCode.FAILED)
 
 
-async def _said(config: ClientConfig) -> dict[str, PartyTables]:
+async def tables_of_all(config: ClientConfig) -> dict[str, PartyTables]:
+    """Return what each party lists, as the coordinator tells it."""
     async with connect(config) as coordinator:
         return await coordinator.tables()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,24 @@ def features_of(moments: ReleasedMoments, names: Sequence[str]) -> dict[str, lis
         found[name] = values[1:] if values else [name]
     chosen(moments, [one for columns in found.values() for one in columns])
     return found
+
+
+def explaining(moments: ReleasedMoments, label: str, columns: Sequence[str]) -> list[str]:
+    """Return the columns of a model that explains a label: of the names that are given, or of all others.
+
+    Raises:
+        AnswerError: a column is not in the release, the label is among them, or there is none.
+    """
+    named = features_of(moments, columns or others_than(moments, label))
+    features = [name for names in named.values() for name in names]
+    if label in features or not features:
+        raise AnswerError(f"the label {label!r} cannot explain itself: name other columns")
+    return features
+
+
+def p_values(values: Floats, errors: Floats) -> list[float | None]:
+    """Return how likely a normal estimate of 0 with this error is as far from it; None without an error."""
+    return [2 * NormalDist().cdf(-abs(v / e)) if e > 0 else None for v, e in zip(values, errors, strict=True)]
 
 
 def others_than(moments: ReleasedMoments, label: str) -> list[str]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from analyses.job.forecast import NORMAL_95
 from analyses.kept_moments.answer import N_DRAWS, Answer, AnswerError, Floats, check_rows, chosen, ends, numbers
+from analyses.kept_moments.redrawn import Likeness
 from analyses.second_moments.released import ReleasedMoments
 from analyses.second_moments.spectrum import leading_components, noise_edge, some_components, without_noise
 
@@ -76,15 +77,10 @@ def _errors(
 
     As in a job of `pca`: moments like those that were released, but without noise, get draws of the noise.
     """
-    n, c = len(values), part.constant
     scatter = (vectors.T * without_noise(values, edge, deviation)) @ vectors
-    own = scatter / np.outer(weights, weights)
-    mean = np.append(part.centred.mean, c)
-    exact = part.n_rows * np.outer(mean, mean)
-    exact[:n, :n] += own
-    found = []
-    for noise in part.noise(N_DRAWS if n <= 64 else 40):
-        again = part.centre(exact + noise)
+    own, like, found = scatter / np.outer(weights, weights), Likeness(part), []
+    for noise in part.noise(N_DRAWS if len(values) <= 64 else 40):
+        again = like.released(own, noise)
         of_draw, directions = some_components(weights[:, None] * again.matrix * weights, k)
         true = np.einsum("ki,ij,kj->k", directions, scatter, directions, optimize=True) / part.n_rows
         found.append(of_draw / again.n_rows - true)

@@ -1,7 +1,6 @@
 """Logistic regressions of any released yes or no, or value of a category, on any other columns."""
 
 from collections.abc import Sequence
-from statistics import NormalDist
 
 import numpy as np
 
@@ -11,10 +10,10 @@ from analyses.kept_moments.answer import (
     Floats,
     check_rows,
     chosen,
-    features_of,
+    explaining,
     intervals,
     numbers,
-    others_than,
+    p_values,
 )
 from analyses.kept_moments.redrawn import N_DRAWS
 from analyses.logistic_regression.link import CentredLabel, LogisticFit, fit_centred
@@ -38,10 +37,7 @@ def logistic(moments: ReleasedMoments, label: str, columns: Sequence[str] = ()) 
         AnswerError: a column is not in the release, the label is a number or explains itself, there is only noise, or
             all labels are alike as far as the noise lets see.
     """
-    named = features_of(moments, columns or others_than(moments, label))
-    features = [name for names in named.values() for name in names]
-    if label in features or not features:
-        raise AnswerError(f"the label {label!r} cannot explain itself: name other columns")
+    features = explaining(moments, label, columns)
     part = chosen(moments, [*features, label])
     if (part.lower[-1], part.widths[-1]) != (0.0, 1.0):
         raise AnswerError(
@@ -67,9 +63,7 @@ def logistic(moments: ReleasedMoments, label: str, columns: Sequence[str] = ()) 
             "noise_error": numbers(noise),
             "chance_error": numbers(chance),
             "interval": intervals(values, whole),
-            "p_value": [
-                2 * NormalDist().cdf(-abs(v / e)) if e > 0 else None for v, e in zip(values, whole, strict=True)
-            ],
+            "p_value": p_values(values, whole),
         },
         {"label": label, "n_rows": part.n_rows, "mean_label": found.mean_label, "ridge": found.ridge},
         tuple(filter(None, (found.note, of_ridge, "weights by moments: exact for features of a normal distribution"))),

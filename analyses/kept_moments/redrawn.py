@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from analyses.kept_moments.answer import CLEAR, AnswerError, Floats
+from analyses.second_moments.centred import CentredMoments
 from analyses.second_moments.released import ReleasedMoments
 from analyses.second_moments.spectrum import SimulatedNoise, leading_components, noise_edge, without_noise
 
@@ -47,8 +48,8 @@ class Likeness:
         found = without_noise(values, noise_edge(len(values), deviation, centre.lift), deviation)
         return np.asarray((vectors.T * found) @ vectors, dtype=np.float64)
 
-    def noisy(self, scatter: Floats, draw: Floats) -> Floats:
-        """Return a scatter with a draw of the noise in the moments that it belongs to, about the mean that they tell.
+    def released(self, scatter: Floats, draw: Floats) -> CentredMoments:
+        """Return what a release of a scatter tells: with a draw of the noise in the moments that it belongs to.
 
         Args:
             scatter: shape (columns, columns).
@@ -58,7 +59,11 @@ class Likeness:
         mean = np.append(part.centred.mean, part.constant)
         moments = part.n_rows * np.outer(mean, mean)
         moments[:-1, :-1] += scatter
-        return part.centre(moments + draw).matrix
+        return part.centre(moments + draw)
+
+    def noisy(self, scatter: Floats, draw: Floats) -> Floats:
+        """Return the scatter that `released` tells, about the mean that it tells."""
+        return self.released(scatter, draw).matrix
 
     def of_noise(self, n_draws: int = N_DRAWS) -> Iterator[Floats]:
         """Yield scatters of the same rows in other releases."""

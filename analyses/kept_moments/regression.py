@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import NormalDist
 
 import numpy as np
 
@@ -12,10 +11,10 @@ from analyses.kept_moments.answer import (
     Floats,
     check_rows,
     chosen,
-    features_of,
+    explaining,
     intervals,
     numbers,
-    others_than,
+    p_values,
 )
 from analyses.kept_moments.redrawn import N_DRAWS, Likeness
 from analyses.least_squares.fit import fit
@@ -43,10 +42,7 @@ def regress(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *
         AnswerError: a column is not in the release or no feature is left, there is only noise, or the features are
             singular.
     """
-    named = features_of(moments, columns or others_than(moments, label))
-    features = [name for names in named.values() for name in names]
-    if label in features or not features:
-        raise AnswerError(f"the label {label!r} cannot explain itself: name other columns")
+    features = explaining(moments, label, columns)
     if ridge is not None and not ridge >= 0:
         raise AnswerError(f"the ridge must be at least 0, got {ridge:g}")
     part = chosen(moments, [*features, label])
@@ -61,7 +57,6 @@ def regress(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *
     r_squared = None if fitted is None else fitted.r_squared
     chance = nothing if r_squared is None else _by_chance(part, solution, r_squared)
     values, whole = np.append(line.coefficients, line.intercept), np.hypot(noise, chance)
-    p_values = [2 * NormalDist().cdf(-abs(v / e)) if e > 0 else None for v, e in zip(values, whole, strict=True)]
     adjusted = None if r_squared is None else 1 - (1 - r_squared) * (part.n_rows - 1) / _degrees(part)
     return Answer(
         "regress",
@@ -72,7 +67,7 @@ def regress(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *
             "chance_error": numbers(chance),
             "error": numbers(whole),
             "interval": intervals(values, whole),
-            "p_value": p_values,
+            "p_value": p_values(values, whole),
         },
         {
             "label": label,
@@ -101,10 +96,7 @@ def ridge(moments: ReleasedMoments, label: str, columns: Sequence[str] = ()) -> 
     Raises:
         AnswerError: see `regress`.
     """
-    named = features_of(moments, columns or others_than(moments, label))
-    features = [name for names in named.values() for name in names]
-    if label in features:
-        raise AnswerError(f"the label {label!r} cannot explain itself: name other columns")
+    features = explaining(moments, label, columns)
     part = chosen(moments, [*features, label])
     check_rows(part)
     grid, missed = _missed(part)

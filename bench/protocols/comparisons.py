@@ -47,7 +47,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     }
     if options.peer:
         brought = [operand(dealer, options.elements) for dealer in (1, 2)]
-        run = run_peer("mpyc_comparisons.py", brought, options.parties)
+        run = run_peer("mpyc_elementwise.py", brought, options.parties, "less")
         if not np.array_equal(run.result, np.less(*brought)):
             raise WrongResultError("MPyC has another answer than NumPy")
         report["mpyc"] = {

@@ -43,14 +43,7 @@ async def _equal(c: Computation, x: SharedArray, y: SharedArray) -> SharedArray:
 
 async def _equal_by_power(c: Computation, x: SharedArray, y: SharedArray) -> SharedArray:
     """Return 1 - (x - y)^(p - 1) in a field of one prime: the rival of `equal` [Fermat's little theorem]."""
-    (prime,) = c.field.primes
-    base = replace(x - y, bound=None)
-    power = base
-    for digit in bin(prime - 1)[3:]:
-        power = await c.multiply(power, power)
-        if digit == "1":
-            power = await c.multiply(power, base)
-    return replace(1 - power, bound=1)
+    return await c.equal(replace(x, bound=None), replace(y, bound=None))
 
 
 async def _reciprocal(c: Computation, x: SharedArray, y: SharedArray) -> SharedArray:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from party.tables.sources.apart import ReadApart
 from party.tables.sources.file import UNREADABLE, TableFile, check_names, leads_somewhere
 from party.tables.sources.source import SourceError
-from party.tables.sources.sql.selection import ordered_by, quoted, rows_of
+from party.tables.sources.sql.selection import check_numeric, ordered_by, quoted, rows_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,9 +44,7 @@ class DeltaTable(ReadApart, TableFile):
         with self._opened() as (table, engine):
             types = {one.name: str(getattr(one.type, "type", one.type)) for one in table.schema().fields}
             check_names(list(types), (*numbers, *texts, *self.order_by))
-            for name in numbers:
-                if not types[name].startswith(NUMBERS):
-                    raise SourceError(f"column {name!r} is not numeric")
+            check_numeric(numbers, lambda name: types[name].startswith(NUMBERS))
             terms = [f"CAST({quoted(name)} AS DOUBLE) AS {quoted(name)}" for name in numbers]
             terms += [quoted(name) for name in texts]
             query = f"SELECT {', '.join(terms)} FROM source {ordered_by(self.order_by)}"  # noqa: S608, quoted names

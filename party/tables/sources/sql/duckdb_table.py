@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from party.tables.sources.apart import ReadApart
 from party.tables.sources.file import TableFile, check_names, check_regular, fingerprint, leads_somewhere
 from party.tables.sources.source import SourceError
-from party.tables.sources.sql.selection import Selection, ordered_by, quoted, rows_of
+from party.tables.sources.sql.selection import Selection, check_numeric, ordered_by, quoted, rows_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -60,9 +60,7 @@ class DuckdbTable(ReadApart, Selection, TableFile):
         """See `ReadApart`."""
         with self._opened() as connection:
             types = self._types(connection, (*numbers, *texts, *self.order_by))
-            for name in numbers:
-                if not types[name].startswith(_NUMBERS):
-                    raise SourceError(f"column {name!r} is not numeric")
+            check_numeric(numbers, lambda name: types[name].startswith(_NUMBERS))
             terms = [f"{quoted(name)}::DOUBLE AS {quoted(name)}" for name in numbers]
             for name in texts:
                 plain = types[name] in _AS_THEY_ARE

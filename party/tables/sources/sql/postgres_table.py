@@ -17,7 +17,7 @@ from pydantic import Field, SecretStr, model_validator
 
 from party.tables.sources.file import check_names
 from party.tables.sources.source import SourceError, library_errors
-from party.tables.sources.sql.selection import Selection, quoted
+from party.tables.sources.sql.selection import Selection, check_numeric, quoted
 from service.settings import FilePath
 
 if TYPE_CHECKING:
@@ -106,9 +106,7 @@ class PostgresTable(Selection):
         """
         with self._reading() as cursor:
             types = self._types(cursor, (*numbers, *texts, *self.order_by))
-            for name in numbers:
-                if types[name] not in (*_NUMBERS, _BOOLEAN):
-                    raise SourceError(f"column {name!r} is not numeric")
+            check_numeric(numbers, lambda name: types[name] in (*_NUMBERS, _BOOLEAN))
             yield from self._copied(cursor, numbers, texts, types)
 
     def count_rows(self) -> int:

@@ -1,11 +1,11 @@
 """The SELECT over one table or one query of the owner, as every engine of SQL here understands it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from party.tables.sources.source import TableSource
+from party.tables.sources.source import SourceError, TableSource
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,6 +39,17 @@ class Selection(TableSource):
             assert self.table is not None, "a source names one of the two"
             rows = ".".join(quoted(part) for part in self.table.split("."))
         return f"SELECT {terms} FROM {rows} AS source {end}"  # noqa: S608, the query is the owner's own
+
+
+def check_numeric(names: Iterable[str], is_number: Callable[[str], bool]) -> None:
+    """Refuse a column that is asked for as numbers and is none.
+
+    Raises:
+        SourceError: names the first one.
+    """
+    for name in names:
+        if not is_number(name):
+            raise SourceError(f"column {name!r} is not numeric")
 
 
 def quoted(name: str) -> str:
