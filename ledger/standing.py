@@ -42,8 +42,7 @@ def lines_of(standing: Mapping[str, Any], *, jobs: str = "jobs", members: str = 
     part = math.floor(1e4 * standing["remaining_part"]) / 1e2
     remaining = math.floor(standing["remaining_epsilon"] * 1e4) / 1e4
     lines.append(f"  remaining  {part:g} % of the budget, about epsilon {remaining:g}")
-    room = room_in_words(standing["epsilon"], standing["delta"], standing["remaining_part"])
-    if jobs == "jobs" and room:
+    if jobs == "jobs" and (room := room_in_words(standing["epsilon"], standing["delta"], standing["remaining_part"])):
         lines.append(f"  room for   about {room}, where their noise is added once")
     if standing["committed_jobs"] and standing["odometer_epsilon"] is not None:
         ever = math.ceil(standing["odometer_epsilon"] * 1e4) / 1e4

@@ -178,7 +178,7 @@ class BatchQuestion(Question):
             return self.n_elements, 0
         return self.claim.table.first_part, self.claim.table.second_part
 
-    @property
+    @cached_property
     def sealed_bytes(self) -> tuple[int, ...]:
         """Sizes of all that a device seals: a box for each party, and with proofs one more for the last party."""
         n, (first, second) = len(self.parties), self.shared_elements

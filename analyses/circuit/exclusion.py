@@ -90,9 +90,9 @@ def exclusive_values(program: Program, ranges: Mapping[str, Range]) -> tuple[Con
     if not steps:
         return (None,) * len(asked)
 
-    def rank(name: str) -> tuple[int, int, int]:
+    def rank(name: str) -> tuple[int, int]:
         values = [each[name] for each in asked if name in each]
-        return len(set(values)), len(values), -steps.index(name)
+        return len(set(values)), len(values)
 
-    most = max(steps, key=rank)
+    most = max(steps, key=rank)  # of equals the first by name
     return tuple((most, each[most]) if most in each else None for each in asked)

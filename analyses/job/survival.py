@@ -99,9 +99,9 @@ def products_opened_once(job: Job) -> Survival:
     """
     n, t = len(job.compute_parties), job.t
     if job.is_malicious:
-        surplus = n - t - 1
-        why, may_lie = "every party verifies every proof, so none may drop out", min(surplus // 2, surplus - t)
-        return replace(every_party_needed(job, why, may_lie=may_lie), finds_lies=True)
+        surplus, may_lie = survivable(n, t)
+        why = "every party verifies every proof, so none may drop out"
+        return replace(every_party_needed(job, why, may_lie=min(may_lie, surplus - t)), finds_lies=True)
     may_drop_out, may_lie = survivable(n, 2 * t)
     return _survival(job, OpeningSurvival("a noisy product (degree 2t)", 2 * t + 1, may_drop_out, may_lie))
 

@@ -100,7 +100,7 @@ def survival(courses: Courses, *, width: float = 1.0) -> Answer:
     drawn = _drawn(courses, SimulatedNoise(), N_DRAWS)
     shares = np.array([_curves(*one)[1] for one in drawn])
     noise, chance = shares.std(axis=0, ddof=1), share * np.sqrt(np.cumsum(hazard_variance, axis=1))
-    means = np.array([_restricted(one, shortest) for one in shares])
+    means = _restricted(shares, shortest)
     area = np.cumsum(share[:, : shortest - 1][:, ::-1], axis=1)[:, ::-1]
     by_chance = np.sqrt((area**2 * hazard_variance[:, : shortest - 1]).sum(axis=1))
     mean, by_noise = _restricted(share, shortest) * width, means.std(axis=0, ddof=1) * width
@@ -151,15 +151,19 @@ def _at_risk(ended: Floats) -> Floats:
 def _curves(events: Floats, left: Floats) -> tuple[Floats, Floats, Floats]:
     """Return rows at risk, Kaplan-Meier's shares, and the terms of Greenwood's sum."""
     at_risk = _at_risk(events + left)
-    hazard = np.clip(events / np.maximum(at_risk, 1.0), 0.0, 1.0)
+    hazard = _hazard(events, at_risk)
     terms = hazard / (np.maximum(at_risk, 1.0) * np.maximum(1 - hazard, 1e-12))
     share: Floats = np.asarray(np.cumprod(1 - hazard, axis=-1), dtype=np.float64)
     return at_risk, share, np.asarray(np.where(hazard < 1, terms, 0.0), dtype=np.float64)
 
 
+def _hazard(events: Floats, at_risk: Floats) -> Floats:
+    return np.asarray(np.clip(events / np.maximum(at_risk, 1.0), 0.0, 1.0), dtype=np.float64)
+
+
 def _restricted(share: Floats, n: int) -> Floats:
-    """Return the area under curves that begin at 1, over n intervals."""
-    return np.asarray(1 + share[:, : n - 1].sum(axis=1), dtype=np.float64)
+    """Return the area under curves that begin at 1, over n intervals of the last axis."""
+    return np.asarray(1 + share[..., : n - 1].sum(axis=-1), dtype=np.float64)
 
 
 def _drawn(courses: Courses, simulated: SimulatedNoise, n_draws: int) -> Sequence[tuple[Floats, Floats]]:
@@ -177,9 +181,9 @@ def _log_rank(courses: Courses, n: int) -> tuple[float | None, float | None]:
     if observed is None:
         return None, None
     at_risk = _at_risk(courses.events + courses.left)
-    hazard = np.clip(courses.events.sum(axis=0) / np.maximum(at_risk.sum(axis=0), 1.0), 0.0, 1.0)
+    hazard = _hazard(courses.events.sum(axis=0), at_risk.sum(axis=0))
     expected = at_risk * hazard
-    gone = at_risk - np.append(at_risk[:, 1:], np.zeros((len(at_risk), 1)), axis=1)
+    gone = -np.diff(at_risk, axis=1, append=0.0)
     null = Courses(courses.groups, expected, gone - expected, courses.variance)
     simulated, larger = SimulatedNoise(), 0
     values, vectors = np.linalg.eigh(covariance)

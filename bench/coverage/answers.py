@@ -55,7 +55,7 @@ def answers(runs: int) -> Iterator[Coverage]:
             release = _released(_tables(n_rows, 1000 + run), epsilon, rng)
             for what, (name, given, _, of) in QUESTIONS.items():
                 try:
-                    ends = [one for one, value in _ends(ask(release, name, **given), of, true[what])]
+                    ends = _column(ask(release, name, **given), of)[: len(true[what])]
                 except AnswerError:
                     ends = [None] * len(true[what])
                 pairs = list(zip(ends, true[what], strict=True))
@@ -69,11 +69,11 @@ def answers(runs: int) -> Iterator[Coverage]:
 
 
 def _numbers(answer: Answer, name: str) -> list[float]:
-    return [one for one in {**answer.about, **answer.table}[name] if one is not None]
+    return [one for one in _column(answer, name) if one is not None]
 
 
-def _ends(answer: Answer, name: str, true: Sequence[float]) -> list[tuple[Any, float]]:
-    return list(zip({**answer.about, **answer.table}[name], true, strict=False))
+def _column(answer: Answer, name: str) -> Any:
+    return {**answer.about, **answer.table}[name]
 
 
 def _released(tables: Sequence[Table], epsilon: float, rng: np.random.Generator | None) -> ReleasedMoments:

@@ -138,8 +138,7 @@ def simulated(n_devices: int, length: int) -> dict[str, Any]:
         for party in PARTIES:
             credentials = certified(Role.PARTY, party)
             key = keys[party] = RoundKey(SystemEntropy().read(32))
-            signed = sign(credentials, asked.key_statement(party, key.public_bytes))
-            offered.append(PartyKey(key.public_bytes, signed))
+            offered.append(vouched(asked, key, credentials))
             collections[party] = Collection(asked, party, key, StatementCheck(credentials))
         batch = OfferedQuestion(1, asked.canonical_json(), tuple(offered))
         store.add(asked.question_id, "ada", batch.text, b"", n_devices)
@@ -180,6 +179,12 @@ def simulated(n_devices: int, length: int) -> dict[str, Any]:
         "processor_s_of_1e6": {who: 1e6 * rate for who, rate in rates.items()},
         "worst_error_in_standard_errors": worst,
     }
+
+
+def vouched(asked: AskedBatch, key: RoundKey, credentials: Credentials) -> PartyKey:
+    """Return the key of a party, for which it vouches."""
+    statement = asked.key_statement(credentials.identity.name, key.public_bytes)
+    return PartyKey(key.public_bytes, sign(credentials, statement))
 
 
 def named(prototype: BatchDevice, name: str, credentials: Credentials) -> BatchDevice:

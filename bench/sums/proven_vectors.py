@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bench.machine import describe_machine
-from bench.sums.batch_runs import FAR, HUB, PARTIES, Certified, device_of
+from bench.sums.batch_runs import FAR, HUB, PARTIES, Certified, device_of, vouched
 from entropy import KeyStream, SystemEntropy
 from mpc.prime import kernels as prime_kernels
 from mpc.secagg.secret.keys import RoundKey
@@ -29,8 +29,8 @@ from mpc.vector_proofs.verifier import Verifier
 from party.batches.collecting import Collection
 from questions.shares import AskedBatch, BatchQuestion
 from service.identity import Role
-from service.trust.statements import StatementCheck, sign
-from transport.batch_codec import PartyKey, decode_answer, part_of
+from service.trust.statements import StatementCheck
+from transport.batch_codec import decode_answer, part_of
 
 R = TypeVar("R")
 
@@ -81,10 +81,7 @@ def measure(length: int, shape: dict[str, Any], repeats: int, *, proofs: bool) -
         n_values = 1 if shape["analysis"] == "secure-histogram" else length
         device = device_of(stack, folder / "device", certified(Role.DEVICE, "d0"), n_values)
         own = {party: RoundKey(SystemEntropy().read(32)) for party in PARTIES}
-        keys = []
-        for party, key in own.items():
-            signed = sign(certified(Role.PARTY, party), asked.key_statement(party, key.public_bytes))
-            keys.append(PartyKey(key.public_bytes, signed))
+        keys = [vouched(asked, key, certified(Role.PARTY, party)) for party, key in own.items()]
         body = b""
         for _ in range(repeats):
             body = medians.run("device: answer", lambda: device.make(asked, keys))

@@ -7,11 +7,11 @@ this coordinator, is said to have done against the protocol ends the batch; some
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, TypeVar
 
 import numpy as np
 import structlog
-from numpy.typing import NDArray
 
 from entropy import Entropy
 from mpc.errors import ProtocolError
@@ -90,13 +90,9 @@ class Closing:
         bits = np.frombuffer(cohort, dtype=np.uint8).reshape(1 + proofs, -1)
         is_in, *rejections = np.unpackbits(bits, axis=1, count=len(names)).astype(np.bool_)
         integers = open_sum(asked.question, [share.share for share in shares])
-        is_rejected = rejections[0] if proofs else np.zeros_like(is_in)
-        left_out, rejected = _names(names, ~is_in & ~is_rejected), _names(names, is_rejected) if proofs else None
+        left_out = list(compress(names, ~np.logical_or.reduce([is_in, *rejections])))
+        rejected = list(compress(names, rejections[0])) if proofs else None
         return answer_of(asked.question, integers, int(is_in.sum()), left_out, rejected)
-
-
-def _names(names: Sequence[str], bits: NDArray[np.bool_]) -> list[str]:
-    return [name for name, one in zip(names, bits, strict=True) if one]
 
 
 async def all_or_why(*calls: Awaitable[T]) -> list[T]:

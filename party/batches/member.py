@@ -267,8 +267,8 @@ class PartyBatches:
         numbers, bounds = range(1, len(question.parties) + 1), (question.smallest_cohort, question.largest_cohort)
         if kept.closed is not None:
             assert kept.shown is not None, "it is noted before"
-            told = None if question.claim is None else Judge(asked, session, kept.closed.rejected).tell
-            await agree(session, numbers, kept.shown, bounds, kept.closed.cohort, told)
+            before = None if question.claim is None else Judge(asked, session, kept.closed.rejected).tell
+            await agree(session, numbers, kept.shown, bounds, kept.closed.cohort, before)
             return kept.closed
         if kept.private is None:
             raise NotFoundError("the key of this batch is gone")
@@ -324,7 +324,7 @@ class PartyBatches:
     async def _blocks(self, asked: AskedBatch, only: bytes = b"") -> AsyncIterator[list[AnswerPart]]:
         """Yield the answers in blocks of some; the coordinator sends them as we take them."""
         question = asked.question
-        share_bytes = sum(question.sealed_bytes[len(question.parties) - 1 :])  # the last party's, the largest
+        share_bytes = sum(question.sealed_bytes[len(question.parties) - 1 :])  # the last party's
         most_bytes = max(share_bytes, KEY_BYTES) + FIXED_BYTES + PER_PARTY_BYTES * (len(question.parties) + 1)
         block: list[AnswerPart] = []
         async for part in self._fetch(asked.question_id, most_bytes, only):

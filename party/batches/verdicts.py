@@ -36,7 +36,6 @@ from transport.batch_codec import AnswerPart
 REJECTED_STAGE, HEARD_STAGE, SEEDS_STAGE, OPENED_STAGE = (
     "rejected", "heard of rejections", "seeds of the coin", "opened of proofs",
 )  # fmt: skip
-SEED_BYTES = 32
 
 Bits = NDArray[np.bool_]
 
@@ -62,8 +61,7 @@ class Judge:
     async def tell(self, openable: Bits) -> Bits:
         """Tell the others what I rejected when I closed the batch; return what all could open and nobody rejected."""
         told = await self._rejected_before(len(openable))
-        self.rejected = openable & (np.zeros_like(openable) if told is None else told)
-        return openable & ~self.rejected
+        return openable if told is None else openable & ~told
 
     async def judge(
         self,
@@ -116,32 +114,28 @@ class Judge:
 
     async def _rejected_before(self, n: int) -> Bits | None:
         """Return what was rejected where any party has closed the batch before."""
-        mine = np.concatenate([[self.rejected is not None], np.zeros(n) if self.rejected is None else self.rejected])
-        packed = np.packbits(mine.astype(np.bool_))
-        await run_together(*(self.session.send(other, REJECTED_STAGE, packed) for other in self._others))
-        told = await run_together(
-            *(self.session.receive(other, REJECTED_STAGE, packed.shape, np.uint8) for other in self._others)
-        )
+        before = np.zeros(n, dtype=np.bool_) if self.rejected is None else self.rejected
+        packed = np.packbits(np.append(self.rejected is not None, before))
+        told = await self._exchanged(REJECTED_STAGE, packed)
         all_bits = [np.unpackbits(one, count=n + 1).astype(np.bool_) for one in (packed, *told)]
         closed = [bits[1:] for bits in all_bits if bits[0]]
         found: Bits | None = np.logical_or.reduce(closed) if closed else None
         heard = digest("batch rejections", b"open" if found is None else np.packbits(found).tobytes())
-        if any(one != heard for one in await self._exchanged(HEARD_STAGE, heard)):
+        others = await self._exchanged(HEARD_STAGE, np.frombuffer(heard, dtype=np.uint8))
+        if any(one.tobytes() != heard for one in others):
             raise InconsistentSharesError("a party told others different things about what was rejected before")
         return found
 
-    async def _exchanged(self, stage: str, mine: bytes) -> list[bytes]:
-        """Send 32 bytes to all others and return theirs, in the order of the others."""
-        array = np.frombuffer(mine, dtype=np.uint8)
-        await run_together(*(self.session.send(other, stage, array) for other in self._others))
-        told = await run_together(
-            *(self.session.receive(other, stage, (SEED_BYTES,), np.uint8) for other in self._others)
+    async def _exchanged(self, stage: str, mine: NDArray[Any]) -> list[NDArray[Any]]:
+        """Send an array to all others and return theirs, of the same shape and type, in the order of the others."""
+        await run_together(*(self.session.send(other, stage, mine) for other in self._others))
+        return await run_together(
+            *(self.session.receive(other, stage, mine.shape, mine.dtype.type) for other in self._others)
         )
-        return [one.tobytes() for one in told]
 
     async def _toss(self, seed: bytes) -> bytes:
-        seeds = {self.session.me: seed}
-        seeds |= zip(self._others, await self._exchanged(SEEDS_STAGE, seed), strict=True)
+        told = await self._exchanged(SEEDS_STAGE, np.frombuffer(seed, dtype=np.uint8))
+        seeds = {self.session.me: seed} | {other: one.tobytes() for other, one in zip(self._others, told, strict=True)}
         return digest("batch coin", self.asked.digest, *(seeds[party] for party in sorted(seeds)))
 
     async def _holds(
@@ -162,9 +156,8 @@ class Judge:
             return np.stack([verifier.share_of(*one, of) for one, of in zip(both, challenges, strict=True)])
 
         total = await self.session.compute(opened)
-        await run_together(*(self.session.send(other, OPENED_STAGE, total) for other in self._others))
+        told = await self._exchanged(OPENED_STAGE, total)
         total = total.copy()  # what is sent may be on its way still
-        told = await run_together(*(self.session.receive(other, OPENED_STAGE, total.shape) for other in self._others))
         for other, theirs in zip(self._others, told, strict=True):
             if int(theirs.max()) >= PRIME:
                 name = self.session.names[other]

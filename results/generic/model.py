@@ -1,9 +1,10 @@
 """Results that are a model of columns: as an estimator of scikit-learn and of ONNX, which need no federation."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from results.generic.own_rows import Floats, RowsError
 from results.generic.result import Result
@@ -12,10 +13,13 @@ from results.generic.result import Result
 class ModelResult(Result, ABC):
     """A result that says something of further rows."""
 
+    _columns: ClassVar[str] = "columns"
+    """Name of the field with the columns that the model is about."""
+
     @property
-    @abstractmethod
-    def _model_columns(self) -> list[str]:
-        """Names of the columns that the model is about."""
+    def feature_names_in_(self) -> NDArray[np.str_]:
+        """Names of the columns that the model is about, `party.column`."""
+        return np.array(self.fields[self._columns])
 
     @abstractmethod
     def _model(self, lower: Floats, widths: Floats) -> Any:
@@ -35,7 +39,7 @@ class ModelResult(Result, ABC):
         """
         from results.generic.estimator import pipeline_of
 
-        names = self._model_columns
+        names = list(self.fields[self._columns])
         unbounded = [name for name in names if name not in self.column_bounds]
         if unbounded:
             raise RowsError(f"the plan of this job states no bounds of {unbounded[0]}, so there is no model of rows")

@@ -75,11 +75,6 @@ class ClusteringResult(ModelResult):
         """The centres, shape (clusters, columns), in the units of the columns."""
         return np.array(self.fields["centres"], dtype=np.float64)
 
-    @property
-    def feature_names_in_(self) -> NDArray[np.str_]:
-        """Names of the columns, `party.column`."""
-        return np.array(self.fields["columns"])
-
     def predict(self, rows: Any) -> NDArray[np.int64]:
         """Return the number, from 0, of each row's nearest centre; all columns count alike, scaled by their bounds.
 
@@ -95,10 +90,6 @@ class ClusteringResult(ModelResult):
         lower, upper = np.array([self.column_bounds[name] for name in names]).T
         distances = np.linalg.norm((values[:, None, :] - self.cluster_centers_[None]) / (upper - lower), axis=2)
         return np.asarray(distances.argmin(axis=1), dtype=np.int64)
-
-    @property
-    def _model_columns(self) -> list[str]:
-        return list(self.fields["columns"])
 
     def _model(self, lower: Floats, widths: Floats) -> Any:
         from sklearn.cluster import KMeans

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from results.drawing.chart import Rows, Spectrum, rows_of
 from results.generic.model import ModelResult
@@ -32,11 +31,6 @@ class ComponentsResult(ModelResult):
     def n_components_(self) -> int:
         """How many there are."""
         return len(self.fields["components"])
-
-    @property
-    def feature_names_in_(self) -> NDArray[np.str_]:
-        """Names of the columns, `party.column`."""
-        return np.array(self.fields["columns"])
 
     @property
     def explained_variance_(self) -> Floats:
@@ -77,14 +71,10 @@ class ComponentsResult(ModelResult):
         origin, scale = self._origin_and_scale(names)
         return np.asarray((self.own_rows(rows, names) - origin) / scale @ self.components_.T, dtype=np.float64)
 
-    @property
-    def _model_columns(self) -> list[str]:
-        return list(self.fields["columns"])
-
     def _model(self, lower: Floats, widths: Floats) -> Any:
         from sklearn.decomposition import PCA
 
-        origin, scale = self._origin_and_scale(self._model_columns)
+        origin, scale = self._origin_and_scale(list(self.fields["columns"]))
         model = PCA(n_components=self.n_components_)
         model.components_ = self.components_ * (widths / scale)  # unit vectors where columns are scaled by their bounds
         model.mean_ = (origin - lower) / widths

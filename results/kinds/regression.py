@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from analyses.job.forecast import NORMAL_95
 from results.drawing.chart import NothingToDrawError, Rows, around, rows_of, shown, with_interval
@@ -26,18 +25,8 @@ MAY_BE_NOISE = "no errors are stated for these numbers: each of them may be nois
 class LineResult(ModelResult):
     """A weight for each of some columns, and an intercept, in the units of the columns."""
 
-    _columns: ClassVar[str]
     _weights: ClassVar[str]
-    """Names of the fields with the columns and their weights."""
-
-    @property
-    def feature_names_in_(self) -> NDArray[np.str_]:
-        """Names of the columns that the coefficients belong to, `party.column`."""
-        return np.array(self.fields[self._columns])
-
-    @property
-    def _model_columns(self) -> list[str]:
-        return list(self.fields[self._columns])
+    """Name of the field with the weights."""
 
     def _line_of_scaled(self, lower: Floats, widths: Floats) -> tuple[Floats, float]:
         """Return weights and intercept for columns (value - lower) / width."""

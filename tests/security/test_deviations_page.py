@@ -8,6 +8,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from deviations import CASES, plan_of, run_once, with_another_row
+from lying_dealers import with_another_residue
 
 from analyses.job.job import Job
 from analyses.job.norm_bounds import projections_of
@@ -118,21 +119,13 @@ async def test_projections_wait_for_the_commit_of_all_owners():
     assert min(sent) >= len(plan.owners)
 
 
-def add_one(array):
-    """Another share: 1 more modulo the first prime, or 1 less."""
-    flat = array.reshape(-1)
-    flat[0] += 1 if int(flat[0]) & ((1 << 21) - 1) < 1 << 20 else -1
-
-
 async def test_a_wrong_share_at_the_opening_shifts_the_answer_by_a_constant():
     """The constant follows from the lie alone, whatever the tables hold."""
 
     def shifted(message: Message):
         if message.stage != "opening" or message.sender != 1:
             return (message,)
-        array = message.array.copy()
-        add_one(array)
-        return (message.altered(array),)
+        return (message.altered(with_another_residue(message.array)),)
 
     constants = []
     for tables in (CASE.tables(), with_another_row(CASE.tables(), CASE)):

@@ -125,6 +125,15 @@ def lying(device: BatchDevice, *integers: int) -> LyingDevice:
     return LyingDevice(**{field.name: getattr(device, field.name) for field in fields(device)}, integers=integers)
 
 
+def offered(asked, issue, keys) -> OfferedQuestion:
+    """Return a batch with a key of each party, for which its party vouches."""
+    found = []
+    for party, key in zip(PARTIES, keys, strict=True):
+        signed = sign(issue(Role.PARTY, party), asked.key_statement(party, key.public_bytes))
+        found.append(PartyKey(key.public_bytes, signed))
+    return OfferedQuestion(1, asked.canonical_json(), tuple(found))
+
+
 class AnsweredBatch:
     """Parties with keys, and the answers of some devices (1, 2, 3), (10, 20, 30), ...
 
@@ -136,11 +145,7 @@ class AnsweredBatch:
         self.issue = issue = authority_in(folder, "walkers")
         self.asked = asked_batch(**{"largest_cohort": 4, **changes})
         self.keys = {party: RoundKey(SystemEntropy().read(32)) for party in PARTIES}
-        keys = []
-        for party, key in self.keys.items():
-            signed = sign(issue(Role.PARTY, party), self.asked.key_statement(party, key.public_bytes))
-            keys.append(PartyKey(key.public_bytes, signed))
-        self.offered = OfferedQuestion(1, self.asked.canonical_json(), tuple(keys))
+        self.offered = offered(self.asked, issue, self.keys.values())
         self.answers = {}
         for number in range(n_devices):
             name = f"d{number}"

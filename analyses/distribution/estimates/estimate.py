@@ -42,16 +42,16 @@ def estimated(inquiry: Inquiry, tally: Tally) -> dict[str, Any]:
     """
     if isinstance(tally, CountedTally) and isinstance(tally.mechanism, Wave):
         return _of_wave(inquiry, tally.mechanism, tally)
-    raw = _oracle_frequencies(inquiry, tally)
-    whole = _tree_frequencies(inquiry, tally) if raw is None else isotonic(raw)
+    shares: Floats | None = None
+    if (raw := _oracle_frequencies(inquiry, tally)) is None:
+        whole = _tree_frequencies(inquiry, tally)
+    else:
+        assert isinstance(inquiry.response, Oracle)
+        whole, shares = isotonic(raw), shares_of(inquiry.response, raw, tally.n_responses)
     present = 1 - whole[-1]
     n_repeated = inquiry.params.buckets // (len(whole) - 1)
     share = whole[:-1] / present if present > 0 else np.full(len(whole) - 1, 1 / (len(whole) - 1))
-    more: dict[str, Any] = {}
-    if raw is not None:
-        assert isinstance(inquiry.response, Oracle)
-        found = shares_of(inquiry.response, raw, tally.n_responses)
-        more = {"shares": None if found is None else found.tolist()}
+    more = {"shares": None if shares is None else shares.tolist()}
     return described(inquiry, np.repeat(share / n_repeated, n_repeated), tally.n_responses * float(present), **more)
 
 

@@ -59,12 +59,17 @@ def support_of(
     return support
 
 
+def chances(oracle: DirectResponse | HashedResponse) -> tuple[float, float]:
+    """Return p and q: how likely a response supports the respondent's own input, and any other one."""
+    q = float(oracle.response.other) if isinstance(oracle, DirectResponse) else 1 / oracle.n_buckets
+    return float(oracle.response.truthful), q
+
+
 def level_of(oracle: DirectResponse | HashedResponse, support: Integers, n: int) -> Level:
     """Return the frequencies of the inputs of an oracle, from how many of n responses support each."""
     if n == 0:
         return Level(np.full(oracle.n_inputs, 1 / oracle.n_inputs), np.inf)
-    p = float(oracle.response.truthful)
-    q = float(oracle.response.other) if isinstance(oracle, DirectResponse) else 1 / oracle.n_buckets
+    p, q = chances(oracle)
     return Level((support / n - q) / (p - q), float(oracle.variance) / n)
 
 

@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from analyses.distribution.estimates.frequencies import Floats
+from analyses.distribution.estimates.frequencies import Floats, chances
 from analyses.distribution.inquiry import Oracle
 from analyses.job.forecast import NORMAL_95
 from dp.local_mechanism.hadamard_response import HadamardResponse
@@ -52,8 +52,7 @@ def _errors(oracle: Oracle, f: Floats, n: int) -> tuple[Floats, Floats]:
     """Return the variances of all frequencies, and the covariances of all but the last one with it."""
     if isinstance(oracle, HadamardResponse):
         return (float(oracle.variance) - f) / n, np.zeros(len(f) - 1)
-    p = float(oracle.response.truthful)
-    q = float(oracle.response.other) if isinstance(oracle, DirectResponse) else 1 / oracle.n_buckets
+    p, q = chances(oracle)
     scale = n * (p - q) ** 2
     variances = (f * p * (1 - p) + (1 - f) * q * (1 - q)) / scale
     if not isinstance(oracle, DirectResponse):

@@ -149,28 +149,21 @@ class HaarTally:
     def __init__(self, mechanism: HaarResponse) -> None:
         self.n_responses = 0
         self._mechanism = mechanism
-        self._oracles = [mechanism.oracle(height) for height in range(1, mechanism.n_heights + 1)]
-        self._sums = [np.zeros(oracle.n_rows) for oracle in self._oracles]
-        self._n_of_heights = np.zeros(mechanism.n_heights, dtype=np.int64)
+        self._tallies = [SignTally(mechanism.oracle(height)) for height in range(1, mechanism.n_heights + 1)]
 
     def add(self, responses: Integers, choices: PublicChoices | None = None) -> None:
         """See `Tally`."""
         assert choices is not None
-        levels = choices.levels(self._mechanism.n_heights)
-        for level, oracle in enumerate(self._oracles):
+        levels = choices.levels(len(self._tallies))
+        for level, tally in enumerate(self._tallies):
             at = levels == level
-            self._sums[level] += signs_by_row(oracle, responses[at], choices.among(at))
-        self._n_of_heights += np.bincount(levels, minlength=len(self._oracles))
+            tally.add(responses[at], choices.among(at))
         self.n_responses += len(responses)
 
     @property
     def frequencies(self) -> Floats:
         """See `analyses.distribution.estimates.frequencies.haar_frequencies`."""
-        signed = [
-            signed_of(oracle, sums, int(n))
-            for oracle, sums, n in zip(self._oracles, self._sums, self._n_of_heights, strict=True)
-        ]
-        return mass_of_differences(self._mechanism, signed)
+        return mass_of_differences(self._mechanism, [tally.frequencies for tally in self._tallies])
 
 
 def tally_of(mechanism: Mechanism) -> CountedTally | SupportTally | SignTally | TreeTally | HaarTally:

@@ -89,7 +89,6 @@ def estimate_ems(
     if n_passes < 1:
         raise ValueError("the fixed point is defined for at least one pass of smoothing")
     x = np.full(operator.n_entries, 1 / operator.n_entries) if start is None else np.maximum(start, 1e-300)
-    x = np.ascontiguousarray(x, dtype=np.float64).copy()
     limits = TOLERANCE, MAX_MAPS if max_maps is None else max_maps
     n_maps = kernels.fixed_point(x, counts, _work(operator, 5), *_transition(operator), n_passes, *limits)
     return _estimate(operator, x, abs(n_maps), n_maps > 0, n_passes)

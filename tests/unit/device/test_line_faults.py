@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from batches import PARTIES, asked_batch, batch_device, kept, opened_vector
+from batches import PARTIES, asked_batch, batch_device, kept, offered, opened_vector
 from certificates import authority_in
 from devices import DECLARED, device_in, question, round_of
 from factor_children import factor_device_in, invitation_to, seeds_of
@@ -25,8 +25,7 @@ from device.report import kept_rounds, read_sum_report
 from entropy import SystemEntropy
 from mpc.secagg.secret.keys import RoundKey
 from service.identity import Role
-from service.trust.statements import sign
-from transport.batch_codec import OfferedQuestion, PartyKey, decode_answer
+from transport.batch_codec import OfferedQuestion, decode_answer
 from transport.sum_codec import Invitation
 
 
@@ -111,19 +110,15 @@ def sealed_sizes(body):
 def test_a_batch_gets_zeros_of_the_same_size(tmp_path, faults):
     issue, keys = authority_in(tmp_path, "walkers"), [RoundKey(SystemEntropy().read(32)) for _ in PARTIES]
     batch = asked_batch()
-    signed = [
-        sign(issue(Role.PARTY, party), batch.key_statement(party, key.public_bytes))
-        for party, key in zip(PARTIES, keys, strict=True)
-    ]
-    offered = OfferedQuestion(1, batch.canonical_json(), tuple(map(PartyKey, (k.public_bytes for k in keys), signed)))
+    keys_of_parties = offered(batch, issue, keys).keys
 
     with ExitStack() as stack:
         device = batch_device(
             stack, tmp_path / "ann", issue(Role.DEVICE, "ann"), records={"steps": kept(1.0, 2.0, 3.0)}
         )
-        sizes = sealed_sizes(device.make(batch, offered.keys))
-        for line in faults.lines_of(lambda: device.make(batch, offered.keys)):
-            answer = faults.run_with_error(lambda: device.make(batch, offered.keys), line)
+        sizes = sealed_sizes(device.make(batch, keys_of_parties))
+        for line in faults.lines_of(lambda: device.make(batch, keys_of_parties)):
+            answer = faults.run_with_error(lambda: device.make(batch, keys_of_parties), line)
             assert sealed_sizes(answer) == sizes
             assert not any(opened_vector(batch, keys, answer)), line
             assert not_used(tmp_path / "ann") == "reading it failed: InjectedError"

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from batches import PARTIES, asked_batch, batch_device, batch_policy, kept, opened_vector
+from batches import PARTIES, asked_batch, batch_device, batch_policy, kept, offered, opened_vector
 from certificates import authority_in
 
 from device.questions.batch import SitsBatchOutError
@@ -19,8 +19,7 @@ from ledger.budget import Budget
 from mpc.secagg.secret.keys import RoundKey
 from service.errors import ServiceError
 from service.identity import Role
-from service.trust.statements import sign
-from transport.batch_codec import OfferedQuestion, PartyKey, decode_answer
+from transport.batch_codec import decode_answer
 
 NOISY = {"epsilon": 1.0, "delta": 1e-6}
 
@@ -43,14 +42,6 @@ def issue(tmp_path):
 @pytest.fixture
 def keys():
     return [RoundKey(SystemEntropy().read(32)) for _ in PARTIES]
-
-
-def offered(asked, issue, keys):
-    found = []
-    for party, key in zip(PARTIES, keys, strict=True):
-        signed = sign(issue(Role.PARTY, party), asked.key_statement(party, key.public_bytes))
-        found.append(PartyKey(key.public_bytes, signed))
-    return OfferedQuestion(1, asked.canonical_json(), tuple(found))
 
 
 @pytest.fixture
