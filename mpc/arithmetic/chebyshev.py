@@ -97,15 +97,14 @@ def polynomial_of(
     if high <= low:
         raise LocalFaultError(f"an interval from {low} to {high} holds nothing")
     centre = (low + high) // 2
-    half_bits = max(high - centre, centre - low, 1) - 1
-    half_bits = half_bits.bit_length()
+    half_bits = _log2_up(max(high - centre, centre - low))
     tail = Fraction(1, 4 << scale_bits)
     exact = _interpolated(function, centre, half_bits, input_bits, tail)
     degree = max(1, next(d for d in range(len(exact)) if 2 * sum(map(abs, exact[d + 1 :])) <= tail))
     errors = errors_of(degree, slip)
     weight = 4 * sum(abs(c) * e for c, e in zip(exact[: degree + 1], errors, strict=True))
     inner_bits = max(scale_bits + _log2_up(weight), half_bits, 2 * max(errors).bit_length() + 1)
-    coefficient_bits = scale_bits + (4 * (degree + 1) - 1).bit_length()
+    coefficient_bits = scale_bits + _log2_up(4 * (degree + 1))
     return Polynomial(
         tuple(round(c * (1 << coefficient_bits)) for c in exact[: degree + 1]),
         centre,

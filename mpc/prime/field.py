@@ -91,11 +91,16 @@ def coefficients_of(values: Words) -> Words:
     return out
 
 
-def shifts(order: int, n: int) -> list[int]:
-    """Return the shifts of n cosets of the roots of unity of an order, disjoint from each other and from the roots.
+def signed(integers: NDArray[np.int64]) -> Words:
+    """Return what stands for integers of any sign, of the same shape."""
+    words = integers.view(np.uint64)
+    return np.where(integers < 0, words + np.uint64(PRIME), words)
+
+
+def shifts(n: int) -> list[int]:
+    """Return the shifts of n cosets of roots of unity of one order, disjoint from each other and from the roots.
 
     Args:
-        order: power of 2.
         n: below 2^24.
     """
     return [pow(GENERATOR, i, PRIME) for i in range(1, n + 1)]

@@ -44,7 +44,7 @@ async def proven_noise(exchange: ShareExchange, stage: str, mine: NDArray[np.int
     others = {party: whole.shape[1:] for party in parties if party != session.me}
     dealt = {session.me: own} | await wide.take_all(others, stage, 0, exchange.t)
     masks = uniform_masks(session.entropy, bound)
-    rows = DealtRows(dict.fromkeys(parties, bound), 1, {party: dealt[party] for party in parties}, whole, masks)
+    rows = DealtRows(dict.fromkeys(parties, bound), 1, dealt, whole, masks)
     what = ProofOfWhat(f"{stage} bounds", f"{stage} masks", f"{stage} projections", "noise")
     await prove_norms(wide, rows, None, what)
 

@@ -72,7 +72,7 @@ class _Reduced:
 
     def __init__(self, computation: ReducesSums, kept: Kept) -> None:
         self._computation, self._kept = computation, kept
-        self.total: SharedArray | None = None
+        self._total: SharedArray | None = None
 
     @property
     def is_due(self) -> bool:
@@ -83,13 +83,14 @@ class _Reduced:
         """Keep factors of what has been added."""
         self._kept.keep(left, right, self._computation.t)
 
-    async def add(self, part: SharedArray, *, prove: bool) -> None:
-        """Reduce what has been added since the last time, and prove it where that is due."""
+    async def add(self, part: SharedArray, *, prove: bool) -> SharedArray:
+        """Reduce what was added since the last time, and prove it where that is due; return the sum of all so far."""
         kept, self._kept = self._kept, Kept(self._kept.shape, is_triangle=self._kept.is_triangle)
         part = await self._computation.reduce_sum(part, kept) if kept.length else replace(part, degree=0)  # zeros
-        self.total = part if self.total is None else self.total + part
+        self._total = part if self._total is None else self._total + part
         if prove:
             await self._computation.check_products()
+        return self._total
 
 
 class ProvenProductSum(ProductSum):
@@ -121,9 +122,7 @@ class ProvenProductSum(ProductSum):
 
     async def total(self) -> SharedArray:
         """Return the sum so far, degree t, to be proven before the next opening. Cost: as of `Products.reduce`."""
-        await self._reduced.add(self._taken(), prove=False)
-        assert self._reduced.total is not None, "a part has just been added"
-        return self._reduced.total
+        return await self._reduced.add(self._taken(), prove=False)
 
 
 class ProvenGramSum(GramSum):
@@ -144,6 +143,4 @@ class ProvenGramSum(GramSum):
 
     async def triangle(self) -> SharedArray:
         """Return the entries on and above the diagonal, row by row; see `ProvenProductSum.total`."""
-        await self._reduced.add(await self._taken(), prove=False)
-        assert self._reduced.total is not None, "a part has just been added"
-        return self._reduced.total
+        return await self._reduced.add(await self._taken(), prove=False)

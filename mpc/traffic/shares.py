@@ -228,13 +228,7 @@ class ShareTraffic:
 
     def open_to_all(self, n_elements: int, degree: int) -> None:
         """Walk through `Computation.open`, to the coordinator and all compute parties."""
-        self.check_products()
-        if degree > self.t:
-            self.zeros(n_elements, degree)
-        if self.has_surplus:
-            self.traffic.step(pairwise(self.parties, WORD_BYTES))
-        opened = pairwise(self.parties, n_elements * self.element_bytes)
-        self.traffic.step([*opened, *self._to_coordinator(n_elements)])
+        self.open_among_parties(n_elements, degree, beside=self._to_coordinator(n_elements))
 
     def _to_coordinator(self, n_elements: int) -> list[Sent]:
         messages = [Sent(p, COORDINATOR, n_elements * self.element_bytes) for p in self.parties]
@@ -245,14 +239,14 @@ class ShareTraffic:
             self._coordinator_knows = True
         return messages
 
-    def open_among_parties(self, n_elements: int, degree: int | None = None) -> None:
+    def open_among_parties(self, n_elements: int, degree: int | None = None, beside: Sequence[Sent] = ()) -> None:
         """Walk through `Computation.open`, to all compute parties; arrays have degree t by default."""
         self.check_products()
         if degree is not None and degree > self.t:
             self.zeros(n_elements, degree)
         if self.has_surplus:
             self.traffic.step(pairwise(self.parties, WORD_BYTES))
-        self.traffic.step(pairwise(self.parties, n_elements * self.element_bytes))
+        self.traffic.step([*pairwise(self.parties, n_elements * self.element_bytes), *beside])
 
     def open_noisy(self, n_elements: int) -> None:
         """Walk through `Computation.open_noisy`, to the coordinator."""

@@ -77,12 +77,10 @@ class Claim:
     @cached_property
     def table(self) -> "Table":
         """Where everything stands; of all numbers of rows the one with which least is shared and opened."""
-        n, fewest = _FEWEST_ROWS, _FEWEST_ROWS
-        while n < min(_MOST_ROWS, self.length):
-            n *= 2
-            if Table(self, n).cost < Table(self, fewest).cost:
-                fewest = n
-        found = Table(self, fewest)
+        sizes = [_FEWEST_ROWS]
+        while sizes[-1] < min(_MOST_ROWS, self.length):
+            sizes.append(2 * sizes[-1])
+        found = min((Table(self, n) for n in sizes), key=lambda table: table.cost)
         if found.first_part > LARGEST_TABLE:
             raise OutOfRangeError(
                 f"{self.length} integers of {len(self.digits.tops)} digits are more than what is proven at once, "

@@ -10,7 +10,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.prime.kernels import PRIME
+from mpc.prime.field import signed
 
 LARGEST_TOP = 15
 """Largest digit. A prover's work grows with the square of how many values a digit has, and the length of what it shares
@@ -70,5 +70,5 @@ class Digits:
             digit = np.clip(rest // self.weights[place], 0, self.tops[place])
             found[..., place] = digit
             rest = rest - digit * self.weights[place]
-        found[..., 0] = np.where(rest < 0, rest.view(np.uint64) + np.uint64(PRIME), rest.view(np.uint64))
+        found[..., 0] = signed(rest)
         return found

@@ -75,7 +75,7 @@ def second_part(claim: Claim, first: Words, challenge: Words) -> Words:
     of_norm = np.ascontiguousarray(challenge[:, n_columns]) if claim.squared_norm is not None else None
     remainder = None if of_norm is None else _remainder(claim, held)
     out = np.empty((REPETITIONS, table.base, m), dtype=np.uint64)
-    for coset, shift in enumerate(shifts(m, table.base)):
+    for coset, shift in enumerate(shifts(table.base)):
         powers = elements([pow(shift, k, PRIME) for k in range(m)])
         on_coset = pow(shift, m, PRIME) - 1
         values = _on_coset(coefficients, powers)

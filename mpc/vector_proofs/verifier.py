@@ -44,7 +44,7 @@ class Verifier:
         self.claim, self._is_first = claim, is_first
         table = claim.table
         m = table.rows
-        coset_shifts = shifts(m, table.base)
+        coset_shifts = shifts(table.base)
         forbidden = {1, *(pow(shift, m, PRIME) for shift in coset_shifts)}
         point = 1
         while pow(point, m, PRIME) in forbidden:

@@ -14,7 +14,6 @@ import datetime
 import secrets
 import socket
 import time
-from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -229,8 +228,8 @@ class RelayHub:
         assert task is not None, "a connection is served by a task"
         before = self.stays.get(member)
         if before is None:
-            n_stays = Counter(endpoint.identity for endpoint in self.stays)
-            if n_stays[member.identity] >= STAYS_EACH or len(self.stays) >= MOST_STAYS:
+            n_own = sum(endpoint.identity == member.identity for endpoint in self.stays)
+            if n_own >= STAYS_EACH or len(self.stays) >= MOST_STAYS:
                 raise RelayRefusesError("too many members are connected")
         else:  # the later one counts: its address may have changed
             before.task.cancel()

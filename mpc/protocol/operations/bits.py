@@ -169,9 +169,9 @@ class Bits(Inputs, Products, Openings):
             if of_p:
                 products.append(take(p, of_p) * take(agreeing, [below[i] for i in of_p]))
             reduced = await self.reduce_all(products)
-            generated = _put(generated, upper, as_bits(take(generated, upper) + reduced[0]))
+            generated = put(generated, upper, as_bits(take(generated, upper) + reduced[0]))
             if of_p:
-                agreeing = _put(agreeing, [upper[i] for i in of_p], as_bits(reduced[1]))
+                agreeing = put(agreeing, [upper[i] for i in of_p], as_bits(reduced[1]))
         different = as_bits(1 - masked.agreeing())
         if n_bits == 1:
             return different
@@ -320,7 +320,7 @@ def take(x: SharedArray, places: Sequence[int] | NDArray[np.int64]) -> SharedArr
     return replace(x, shape=(index.size, *x.shape[1:]), share=share)
 
 
-def _put(x: SharedArray, places: Sequence[int], parts: SharedArray) -> SharedArray:
+def put(x: SharedArray, places: Sequence[int], parts: SharedArray) -> SharedArray:
     """Return an array with other parts at these places of the first axis."""
     source = np.arange(x.shape[0])
     source[list(places)] = x.shape[0] + np.arange(len(places))

@@ -18,7 +18,7 @@ from math import ceil, floor, isqrt
 
 from mpc.arithmetic.chebyshev import DIGITS, Polynomial, RealFunction, polynomial_of, steps_of
 from mpc.errors import LocalFaultError
-from mpc.protocol.operations.bits import as_bits, bounded, take
+from mpc.protocol.operations.bits import as_bits, bounded, put, take
 from mpc.protocol.operations.comparisons import Comparisons
 from mpc.protocol.operations.fixed_point import FixedPoint
 from mpc.protocol.shared import SharedArray, concatenate, stack
@@ -114,9 +114,8 @@ class Functions(FixedPoint, Comparisons):
         if interval is None:
             low, high = -bounded(x), bounded(x)
         else:
-            low, high = (
-                int(way(Fraction(end) * (1 << scale_bits))) for way, end in zip((floor, ceil), interval, strict=True)
-            )
+            low_end, high_end = (Fraction(end) * (1 << scale_bits) for end in interval)
+            low, high = floor(low_end), ceil(high_end)
         polynomial = polynomial_of(function, low, high, scale_bits, scale_bits, slip_of(self.t))
         return await self._evaluated(x, polynomial, scale_bits)
 
@@ -264,8 +263,7 @@ class Functions(FixedPoint, Comparisons):
             later = [j for j in range(n_bits) if j >> step & 1]
             block = take(below, [(j >> step << step) - 1 for j in later])
             mine = take(below, later)
-            joined = iter(as_bits(mine + block - await self.multiply(mine, block)))
-            below = stack([next(joined) if j >> step & 1 else below[j] for j in range(n_bits)])
+            below = put(below, later, as_bits(mine + block - await self.multiply(mine, block)))
         leading = as_bits(concatenate([below[:1], below[1:] - below[:-1]]))[::-1]
         shift = weighted(leading, [1 << n_bits - 1 - i for i in range(n_bits)])
         mantissa = await self.reduce(self.from_bits(bits) * shift)

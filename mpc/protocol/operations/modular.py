@@ -64,7 +64,7 @@ class Modular(Bits):
         Cost: 4 + ceil(log2(t + 1)) rounds; t + 1 parties deal 2 n^2 + 1 elements, (2 t + 2) n^2 are reduced.
         """
         left, right, _ = await self._two_masks(matrix)
-        (hidden,) = await self.reduce_all([left @ matrix])
+        hidden = await self.reduce(left @ matrix)
         inverse = self._inverse_of(await self._opened_residues(hidden @ right))
         return await self.reduce((right @ inverse) @ left)
 
@@ -83,10 +83,10 @@ class Modular(Bits):
         Cost: 3 + ceil(log2(t + 1)) rounds, and no less products than `inv`.
         """
         left, right, factor = await self._two_masks(matrix)
-        (hidden,) = await self.reduce_all([left @ matrix])
+        hidden = await self.reduce(left @ matrix)
         opened = await self._opened_residues(hidden @ right)
-        found = [inverse_and_determinant(m, p)[1] for m, p in zip(opened, self.field.primes, strict=True)]
-        return factor * self._integers([np.asarray(d % p) for d, p in zip(found, self.field.primes, strict=True)])
+        found = [np.asarray(inverse_and_determinant(m, p)[1]) for m, p in zip(opened, self.field.primes, strict=True)]
+        return factor * self._integers(found)
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 

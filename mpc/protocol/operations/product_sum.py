@@ -1,11 +1,9 @@
 """Sums of products of matrices, x y of one block of rows after another, which are reduced or opened once."""
 
-import numpy as np
-
 from mpc.arithmetic.field import ResidueField
 from mpc.hidden import Hidden
 from mpc.protocol.session import Session
-from mpc.protocol.shared import SharedArray, public_array
+from mpc.protocol.shared import SharedArray
 
 
 class ProductSum(Hidden):
@@ -22,7 +20,7 @@ class ProductSum(Hidden):
 
     def __init__(self, session: Session, field: ResidueField, shape: tuple[int, int], *, holds_shares: bool) -> None:
         self._session = session
-        self._empty = public_array(field, np.zeros(shape, dtype=np.int64), holds_shares=holds_shares)
+        self._empty = SharedArray(field, shape, 0, 0, field.zeros(shape) if holds_shares else None)
         self._sum = self._empty
 
     async def add(self, left: SharedArray, right: SharedArray) -> None:

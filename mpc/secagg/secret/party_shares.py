@@ -125,16 +125,17 @@ def seal(
         ValueError: a party's key is unusable.
     """
     mine = RoundKey(entropy.read(KEY_BYTES))
-    sealed = []
-    for position, (share, public) in enumerate(zip(shares, party_publics, strict=True)):
-        key = _key(terms, position, mine.exchange(public), mine.public_bytes, public)
-        sealed.append(AESGCM(key).encrypt(_NONCE, share, terms.context("share", position)))
+
+    def box(position: int, content: bytes, public: bytes, purpose: str) -> bytes:
+        key = _key(terms, position, mine.exchange(public), mine.public_bytes, public, purpose)
+        return AESGCM(key).encrypt(_NONCE, content, terms.context(purpose, position))
+
+    pairs = zip(shares, party_publics, strict=True)
+    sealed = [box(position, *pair, "share") for position, pair in enumerate(pairs)]
     if prove is not None:
         digests = [hashlib.sha256(one).digest() for one in sealed]
         proof = prove(challenge_seed(terms, mine.public_bytes, digests))
-        position, public = len(shares) - 1, party_publics[-1]
-        key = _key(terms, position, mine.exchange(public), mine.public_bytes, public, PROOF)
-        sealed.append(AESGCM(key).encrypt(_NONCE, proof, terms.context(PROOF, position)))
+        sealed.append(box(len(shares) - 1, proof, party_publics[-1], PROOF))
     return SealedVector(mine.public_bytes, tuple(sealed))
 
 
@@ -195,7 +196,7 @@ def _key(
     shared: bytes,
     device_public: bytes,
     party_public: bytes,
-    purpose: str = "share",
+    purpose: str,
 ) -> bytes:
     label = "key" if purpose == "share" else purpose + " key"
     return derive_key(shared, salt=terms.batch, info=terms.context(label, position, device_public, party_public))

@@ -34,8 +34,7 @@ class PrimeGroup:
 
     def encode(self, values: NDArray[np.int64]) -> Elements:
         """Return what stands for integers, shape (length,)."""
-        integers = np.asarray(values, dtype=np.int64)
-        return np.where(integers < 0, integers.view(np.uint64) + np.uint64(PRIME), integers.view(np.uint64))
+        return prime_field.signed(np.asarray(values, dtype=np.int64))
 
     def decode(self, elements: Elements) -> NDArray[Any]:
         """Return the integers that elements stand for, all of which 64 bits and a sign hold."""

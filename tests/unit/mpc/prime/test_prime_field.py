@@ -109,7 +109,7 @@ def test_transforms_take_coefficients_to_values_at_roots_of_unity_and_back(strea
 
 
 def test_weights_make_the_value_at_a_point_of_values_on_cosets(stream):
-    order, cosets = 8, shifts(8, 3)
+    order, cosets = 8, shifts(3)
     coefficients = [int(one) for one in random(stream, 24)]
     point = 123456789
 
