@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -69,17 +69,18 @@ class StepsTarget:
 
     def draw(self, world: int, n_runs: int, entropy: Entropy) -> Integers:
         """See `ExactTarget`: samples, factors and every party's noise come from the functions that a job calls."""
-        mechanism, losses = with_noise(self.mechanism, self.noise), self._losses()
+        mechanism, losses = with_noise(self.mechanism, self.noise), self._losses
         step = mechanism.step
         n_unknown = step.n_parties - (step.colluding if self.view == "coalition" else 0)
         record, baseline = self.records[world], self._gradient_of(self.records[0])
+        alone, empty = self._gradient_of(record), self._gradient_of(None)
         start, stop = self._window()
         edge = np.array(losses.shape) // 2
         found = np.zeros((n_runs, 1), dtype=np.int64)
         for run in range(n_runs):
             stream = KeyStream(entropy.read(KEY_BYTES))
             for batch in mechanism.sampling.samples(stream, 0 if record is None else 1):
-                opened = self._gradient_of(record if len(batch) else None)
+                opened = alone if len(batch) else empty
                 for _ in range(n_unknown):
                     opened = opened + mechanism.draw(entropy)
                 if self.view == "coordinator" or len(batch):
@@ -118,6 +119,7 @@ class StepsTarget:
     def _reach(self) -> int:
         return self._noise_law(Fraction(1)).stop + int(np.abs(self._difference()).max())
 
+    @cached_property
     def _losses(self) -> Integers:
         """Return what a step's output adds to the loss, by its entries."""
         nothing = self._masses(Fraction(1), 0 * self._difference())
@@ -130,7 +132,7 @@ class StepsTarget:
 
     def _law(self, world: int, noise: Fraction) -> Law:
         """Return the law of the loss: over all ways in which the record can take part in the steps, no more than K."""
-        losses, sampling = self._losses(), self.mechanism.sampling
+        losses, sampling = self._losses, self.mechanism.sampling
         moved = self._difference() * world
         present = pushed(self._masses(noise, moved).ravel(), losses.ravel())
         absent = Law(0, np.ones(1))
@@ -152,7 +154,7 @@ class StepsTarget:
         return mixture([way for parts in ways.values() for way in parts])
 
     def _window(self) -> tuple[int, int]:
-        n_steps, losses = self.mechanism.sampling.n_steps, self._losses()
+        n_steps, losses = self.mechanism.sampling.n_steps, self._losses
         return n_steps * int(losses.min()), n_steps * int(losses.max()) + 1
 
 
