@@ -21,21 +21,25 @@ import argparse
 import asyncio
 import contextlib
 import json
+import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
+
 from analyses.job.job import Job, JobInput, PrivacyTarget
 from bench.jobs.federation import Federation, running_federation
-from bench.jobs.reading import write
 from bench.machine import describe_machine
 from demo.local_deployment import LocalTable, largest_delta
 
 N_PARTIES = 3
 DEADLINE_S = 600.0
 SAMPLE_S = 0.02
+ROWS_PER_GROUP = 1 << 16
 CODE = ("code",)
 TEN = tuple(f"x{i}" for i in range(10))  # parties whose columns are added bring equally many
 
@@ -52,13 +56,29 @@ ANALYSES: Analyses = {
 """Analysis to the columns of each party, all numbers where none are named, and parameters."""
 
 
+def write(path: Path, n_rows: int, n_columns: int, *, seed: int) -> None:
+    """Write a table of random numbers x0, x1 ..., and columns `id` and `code`, some rows at a time."""
+    rng = np.random.default_rng(seed)
+    parts = path.with_suffix(".parts")
+    parts.mkdir()
+    for start in range(0, n_rows, ROWS_PER_GROUP):
+        drawn = rng.random((min(ROWS_PER_GROUP, n_rows - start), n_columns))
+        numbers = np.arange(start, start + len(drawn)) * 7919 % 10**9  # in no order that sorting would find
+        ids = pl.Series("id", numbers).cast(pl.String).str.zfill(10)
+        frame = pl.DataFrame(drawn, schema=[f"x{i}" for i in range(n_columns)])
+        frame = frame.with_columns(id="R" + ids, code=pl.Series(rng.integers(0, 4, len(drawn))))
+        frame.write_parquet(parts / f"{start:012}.parquet")
+    pl.scan_parquet(parts / "*.parquet").sink_parquet(path, row_group_size=ROWS_PER_GROUP)
+    shutil.rmtree(parts)
+
+
 def tables_in(folder: Path, n_rows: int, n_columns: int, *, has_ids: bool) -> dict[str, list[LocalTable]]:
     """Write the parties' files, the columns spread evenly."""
     tables = {}
     for number in range(1, N_PARTIES + 1):
         width = (n_columns + number - 1) // N_PARTIES
         path = folder / f"party-{number}.parquet"
-        write(path, n_rows, width, seed=number, has_ids=True)
+        write(path, n_rows, width, seed=number)
         bounds = {**{f"x{i}": (0.0, 1.0) for i in range(width)}, "code": (0.0, 3.0)}
         id_column = "id" if has_ids else None
         table = LocalTable("rows", path, bounds, (n_rows, n_rows), id_column=id_column, on_request=CODE)

@@ -25,10 +25,10 @@ from worked_jobs import (
 )
 from workers import Setting
 
-from bench.jobs.dask_clusters import DaskCluster
 from demo.local_deployment import COORDINATOR_NAME
 from mpc.protocol.shards import WorkerLostError
 from party.engine.processes import WorkerProcess
+from tests.support.dask_clusters import DaskCluster
 
 pytestmark = pytest.mark.slow
 

@@ -15,13 +15,13 @@ from typer.testing import CliRunner
 from analyses.job.job import Job
 from analyses.registry import analysis_of
 from analyst.connection import ClientConfig
-from bench.jobs.dask_clusters import START_S, cluster_files
 from cli.federation.member_files import COLUMNS, N_ROWS
 from cli.federation.new import layout_of
 from cli.main import app
 from coordinator.config import CoordinatorConfig
 from demo.ports import free_ports
 from party.config import load_party_config
+from tests.support.dask_clusters import START_S, cluster_files
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 PARTIES = ("bank", "clinic", "shop")

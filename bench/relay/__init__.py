@@ -1,1 +1,0 @@
-"""What relays cost."""

@@ -1,1 +1,0 @@
-"""Measurements of tables: what reading and describing them takes."""
