@@ -11,7 +11,7 @@ import numpy as np
 from analyses.clustering.estimators.independent import NoisySizes
 from analyses.power_moments.column_sums import NoisyColumnSums
 from analyses.sums.noise import SumNoise
-from audit.less_noise import with_noise
+from audit.less_noise import NoisyRelease, NoisyTarget
 from dp.audit.exact_audit import Part
 from dp.audit.exact_law import Integers, Law, discrete_gaussian, discrete_laplace, laplace_shares, skellam
 from dp.cost.views import View
@@ -48,16 +48,14 @@ class Release(Protocol):
 
 
 @dataclass(frozen=True)
-class AdditiveTarget:
+class AdditiveTarget(NoisyTarget):
     """Each entry of a release is a part.
 
     Attributes:
         release: release with the claimed noise.
-        noise: what it is drawn with.
     """
 
     release: Release
-    noise: Fraction = Fraction(1)
 
     def parts(self, noise: Fraction) -> Sequence[Part]:
         """See `ExactTarget`."""
@@ -82,10 +80,6 @@ class AdditiveTarget:
         found: Integers = np.clip(outputs, windows[:, 0], windows[:, 1] - 1) - windows[:, 0]
         return found
 
-    def with_noise(self, noise: Fraction) -> "AdditiveTarget":
-        """See `ExactTarget`."""
-        return replace(self, noise=noise)
-
     def _windows(self) -> list[tuple[int, int]]:
         """Return the values told apart in each entry: all that occur, but with a probability below 1e-13."""
         return [
@@ -95,7 +89,7 @@ class AdditiveTarget:
 
 
 @dataclass(frozen=True)
-class PartiesRelease:
+class PartiesRelease(NoisyRelease):
     """A release under shares: every party draws its part by `draw`, a view does not know that of some.
 
     Attributes:
@@ -128,10 +122,6 @@ class PartiesRelease:
             total = total + self.mechanism.draw(entropy)
         return total
 
-    def with_noise(self, noise: Fraction) -> "PartiesRelease":
-        """See `Release`."""
-        return replace(self, mechanism=with_noise(self.mechanism, noise))
-
 
 def gram_difference(enters: Sequence[int], leaves: Sequence[int] | None = None) -> tuple[int, ...]:
     """Return how far the upper triangle of X^T X moves when a row enters, or replaces another one."""
@@ -140,16 +130,19 @@ def gram_difference(enters: Sequence[int], leaves: Sequence[int] | None = None) 
 
 
 @dataclass(frozen=True)
-class MechanismRelease:
+class MechanismRelease(NoisyRelease):
     """A vector with the noise of one party, or of several that each release a vector of their own.
 
     Attributes:
-        mechanism: mechanism of `dp.mechanism.scalar`, the sizes of an owner's clusters, or projections of its rows.
+        mechanism: mechanism of `dp.mechanism.scalar`, or of one owner: sizes of its clusters, the sum of its column,
+            projections of its rows.
         n_owners: each releases such a vector.
         difference: see `Release`, owner after owner.
     """
 
-    mechanism: SkellamNoise | DiscreteGaussianNoise | DiscreteLaplaceNoise | NoisySizes | MaskedProjections
+    mechanism: (
+        SkellamNoise | DiscreteGaussianNoise | DiscreteLaplaceNoise | NoisySizes | NoisyColumnSums | MaskedProjections
+    )
     n_owners: int
     difference: tuple[int, ...]
 
@@ -160,7 +153,7 @@ class MechanismRelease:
                 law = skellam(mu)
             case DiscreteGaussianNoise(parameter=variance) | MaskedProjections(variance=variance):
                 law = discrete_gaussian(variance)
-            case DiscreteLaplaceNoise(parameter=scale) | NoisySizes(scale=scale):
+            case DiscreteLaplaceNoise(parameter=scale) | NoisySizes(scale=scale) | NoisyColumnSums(scale=scale):
                 law = discrete_laplace(scale)
         return [law] * len(self.difference)
 
@@ -169,42 +162,9 @@ class MechanismRelease:
         noise = np.concatenate([self.mechanism.draw(entropy) for _ in range(self.n_owners)])
         return noise + world * np.array(self.difference, dtype=np.int64)
 
-    def with_noise(self, noise: Fraction) -> "MechanismRelease":
-        """See `Release`."""
-        return replace(self, mechanism=with_noise(self.mechanism, noise))
-
 
 @dataclass(frozen=True)
-class LaplaceSums:
-    """The sums that owners release with discrete Laplace noise, as `moments` with method `laplace` does.
-
-    Attributes:
-        mechanism: mechanism of all owners; a record has the largest value of each.
-    """
-
-    mechanism: NoisyColumnSums
-
-    @property
-    def difference(self) -> tuple[int, ...]:
-        """See `Release`."""
-        return self.mechanism.largest
-
-    def laws(self) -> Sequence[Law]:
-        """See `Release`."""
-        return [discrete_laplace(self.mechanism.scale)] * len(self.difference)
-
-    def output(self, world: int, entropy: Entropy) -> Integers:
-        """See `Release`."""
-        noise = np.concatenate([self.mechanism.draw(entropy) for _ in self.difference])
-        return noise + world * np.array(self.difference, dtype=np.int64)
-
-    def with_noise(self, noise: Fraction) -> "LaplaceSums":
-        """See `Release`."""
-        return replace(self, mechanism=with_noise(self.mechanism, noise))
-
-
-@dataclass(frozen=True)
-class MaskedSumRelease:
+class MaskedSumRelease(NoisyRelease):
     """A masked sum with removable noise, of which what is in excess is opened and taken away.
 
     Every survivor draws by `SumNoise.draw` with seeds of its own; the excess is taken away by `remove_surplus`. A
@@ -247,10 +207,6 @@ class MaskedSumRelease:
         opened = OpenedSum(group, group.encode(total), tuple(survivors), {}, {}, (), opened_seeds if n_opened else {})
         left: Integers = noise.remove_surplus(opened).integers().astype(np.int64) - known
         return left
-
-    def with_noise(self, noise: Fraction) -> "MaskedSumRelease":
-        """See `Release`."""
-        return replace(self, mechanism=with_noise(self.mechanism, noise))
 
 
 def _longer(release: Release, times: int) -> Release | None:

@@ -21,7 +21,7 @@ from analyses.matrix_factorization.descent.vertical_descent import VerticalMembe
 from analyses.matrix_factorization.plan import Members
 from analyses.matrix_factorization.ratings import Ratings
 from audit.additive import MaskedSumRelease
-from audit.less_noise import with_noise
+from audit.less_noise import NoisyTarget, with_noise
 from dp.audit.exact_audit import Part
 from dp.audit.exact_law import Floats, Integers, Law, skellam
 from dp.cost.views import View
@@ -35,7 +35,7 @@ _CORNER = 2 * _LATTICE
 
 
 @dataclass(frozen=True)
-class StepTarget:
+class StepTarget(NoisyTarget):
     """One step about one user or one rating, which is absent or there; for a coalition, one of two values.
 
     A coalition knows the coins, so for it every unit is sampled: the other case shows nothing.
@@ -44,13 +44,11 @@ class StepTarget:
         plan: plan of one step, rank 1.
         view: whose.
         of: joint: a step of a round. final: one at the end, of an owner's items alone.
-        noise: what it is drawn with.
     """
 
     plan: DescentPlan
     view: View
     of: Literal["joint", "final"] = "joint"
-    noise: Fraction = Fraction(1)
 
     def parts(self, noise: Fraction) -> Sequence[Part]:
         """See `ExactTarget`: all numbers that a unit moves are one part, as they move by one coin."""
@@ -69,10 +67,6 @@ class StepTarget:
         clipped = np.clip(seen, starts[:, None], stops[:, None] - 1) - starts[:, None]
         found: Integers = np.ravel_multi_index(tuple(clipped), tuple(stops - starts))[:, None]
         return found
-
-    def with_noise(self, noise: Fraction) -> "StepTarget":
-        """See `ExactTarget`."""
-        return replace(self, noise=noise)
 
     def _with_less(self) -> "StepTarget":
         return replace(self, plan=with_noise(SumStepNoise(self.plan, 0), self.noise).plan)

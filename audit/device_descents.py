@@ -24,7 +24,7 @@ from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.plan import Members
 from audit.additive import MaskedSumRelease
 from audit.entry import SEEN_BY, Entry
-from audit.less_noise import with_noise
+from audit.less_noise import NoisyTarget, with_noise
 from dp.audit.exact_audit import Part
 from dp.audit.exact_law import Floats, Integers, Law, skellam
 from dp.cost.views import VIEWS, View
@@ -38,7 +38,7 @@ _SURVIVORS = 3
 
 
 @dataclass(frozen=True)
-class DeviceStepsTarget:
+class DeviceStepsTarget(NoisyTarget):
     """The opened sums of all rounds about one device, which has rated the one item or is without ratings.
 
     The coordinator does not know the coins: two rounds, of which the device is in one at most. For a coalition, which
@@ -47,12 +47,10 @@ class DeviceStepsTarget:
     Attributes:
         rounds: rounds of rank 1, about one item.
         view: whose.
-        noise: what it is drawn with.
     """
 
     rounds: DescentRounds
     view: View
-    noise: Fraction = Fraction(1)
 
     def parts(self, noise: Fraction) -> Sequence[Part]:
         """See `ExactTarget`: the sums of all rounds are one part, as the device is in one of them at most."""
@@ -81,10 +79,6 @@ class DeviceStepsTarget:
         clipped = np.clip(seen + drawn.reshape(n, n_runs), start, stop - 1) - start
         found: Integers = np.ravel_multi_index(tuple(clipped), (stop - start,) * n)[:, None]
         return found
-
-    def with_noise(self, noise: Fraction) -> "DeviceStepsTarget":
-        """See `ExactTarget`."""
-        return replace(self, noise=noise)
 
     def _vector(self, world: int, number: int, key: bytes) -> int:
         """Return the number that the device sends in a round."""

@@ -1,12 +1,12 @@
 """Audit targets of matrix factorization: all releases of a job together, of which one unit moves every one.
 
-Each release is drawn as in a job, by `RoundNoise.draw` of every survivor, excess removed, and by `OwnItemsNoise.draw`.
+Each release is drawn as in a job, by `SumNoise.draw` of every survivor, excess removed, and by `OwnItemsNoise.draw`.
 How far the unit moves it is computed by the code of a round, from what is broadcast before: a fixed public model. So
 the target is what an attacker sees who knows all other units.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -16,10 +16,11 @@ from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.plan import FactorParams, FactorPlan, Members, plan_factors
 from analyses.matrix_factorization.posterior import Prior
 from analyses.matrix_factorization.ratings import Ratings
-from analyses.matrix_factorization.round_noise import OwnItemsNoise, RoundNoise
+from analyses.matrix_factorization.round_noise import OwnItemsNoise
 from analyses.matrix_factorization.unit_vectors import VectorRule, add_ratings
+from analyses.sums.noise import SumNoise
 from audit.additive import AdditiveTarget, MaskedSumRelease, Release
-from audit.less_noise import with_noise
+from audit.less_noise import NoisyRelease
 from dp.audit.exact_law import Integers, Law, skellam
 from dp.cost.views import View
 from entropy import Entropy
@@ -31,7 +32,7 @@ _N_ITEMS, _N_USERS = 3, 50
 
 
 @dataclass(frozen=True)
-class OwnItemsRelease:
+class OwnItemsRelease(NoisyRelease):
     """What an owner of the vertical setting releases to itself, and what later sums depend on.
 
     Attributes:
@@ -51,10 +52,6 @@ class OwnItemsRelease:
         noise = self.mechanism.draw(entropy, len(self.difference))
         found: Integers = noise + world * np.array(self.difference, dtype=np.int64)
         return found
-
-    def with_noise(self, noise: Fraction) -> "OwnItemsRelease":
-        """See `Release`."""
-        return replace(self, mechanism=with_noise(self.mechanism, noise))
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ def horizontal(view: View) -> AdditiveTarget:
         moved = member_vector(plan, t, model if t else None, user, Prior())
         if view == "coalition":
             moved = moved - member_vector(plan, t, model if t else None, other, Prior())
-        rounds.append(_masked(RoundNoise(noise, t), view, moved))
+        rounds.append(_masked(noise, view, moved))
     return AdditiveTarget(SeriesRelease(tuple(rounds)))
 
 
@@ -103,7 +100,7 @@ def vertical(view: View) -> AdditiveTarget:
     if view == "coalition":
         moved = moved - _rating_vector(plan, -2.0)
     items = OwnItemsRelease(OwnItemsNoise(of_items, 0), tuple(moved.tolist()))
-    return AdditiveTarget(SeriesRelease((items, _masked(RoundNoise(of_users, 0), view, moved))))
+    return AdditiveTarget(SeriesRelease((items, _masked(of_users, view, moved))))
 
 
 def _plan(view: View, setting: str) -> FactorPlan:
@@ -134,31 +131,5 @@ def _rating_vector(plan: FactorPlan, deviation: float) -> Integers:
     return add_ratings(_RULE, _one_row([deviation]), np.zeros(1), about, plan.params.squared_length)
 
 
-def _masked(noise: RoundNoise, view: View, moved: Integers) -> "MaskedRound":
-    return MaskedRound(noise, view, _MEMBERS.fewest, tuple(int(x) for x in moved))
-
-
-@dataclass(frozen=True)
-class MaskedRound:
-    """One masked sum of the series; attributes as `MaskedSumRelease`, but that the noise names its round."""
-
-    mechanism: RoundNoise
-    view: View
-    n_survivors: int
-    difference: tuple[int, ...]
-
-    @property
-    def _sum(self) -> MaskedSumRelease:
-        return MaskedSumRelease(self.mechanism.noise, self.view, self.n_survivors, self.difference)
-
-    def laws(self) -> Sequence[Law]:
-        """See `Release`."""
-        return self._sum.laws()
-
-    def output(self, world: int, entropy: Entropy) -> Integers:
-        """See `Release`."""
-        return self._sum.output(world, entropy)
-
-    def with_noise(self, noise: Fraction) -> "MaskedRound":
-        """See `Release`."""
-        return replace(self, mechanism=with_noise(self.mechanism, noise))
+def _masked(noise: SumNoise, view: View, moved: Integers) -> MaskedSumRelease:
+    return MaskedSumRelease(noise, view, _MEMBERS.fewest, tuple(int(x) for x in moved))

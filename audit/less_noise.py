@@ -16,9 +16,9 @@ Parameters are whole numbers, so what they are scaled to is rounded; laws are co
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from analyses.clustering.estimators.independent import NoisySizes
 from analyses.clustering.noisy_lloyd import NoisyLloyd
@@ -66,6 +66,36 @@ def with_noise(mechanism: M, factor: Fraction) -> M:
             scaled: M = scale(mechanism, factor)
             return scaled
     raise TypeError(f"it is not defined how to reduce the noise of a {type(mechanism).__name__}")
+
+
+@dataclass(frozen=True)
+class NoisyTarget:
+    """What all targets have, beside the mechanism with the claimed noise.
+
+    Attributes:
+        noise: the fraction of the claimed noise that runs are drawn with.
+    """
+
+    noise: Fraction = field(default=Fraction(1), kw_only=True)
+
+    def with_noise(self, noise: Fraction) -> Self:
+        """See `ExactTarget`."""
+        return replace(self, noise=noise)
+
+
+@dataclass(frozen=True)
+class NoisyRelease:
+    """What all releases have that `NoisyTarget`s look at.
+
+    Attributes:
+        mechanism: mechanism whose noise `with_noise` reduces.
+    """
+
+    mechanism: Any
+
+    def with_noise(self, noise: Fraction) -> Self:
+        """Return the release with `noise` times the noise."""
+        return replace(self, mechanism=with_noise(self.mechanism, noise))
 
 
 def scaled_scale(scale: Fraction, factor: Fraction) -> Fraction:

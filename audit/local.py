@@ -10,7 +10,7 @@ import numpy as np
 from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
 from analyses.clustering.weighted_clustering import Choices
-from audit.less_noise import with_noise
+from audit.less_noise import NoisyRelease, NoisyTarget, with_noise
 from dp.audit.exact_audit import Part
 from dp.audit.exact_law import Floats, Integers, Law, discrete_gaussian
 from entropy import Entropy, InsecureTestEntropy
@@ -20,7 +20,7 @@ _OFFSET = 2**0.5 - 1
 
 
 @dataclass(frozen=True)
-class TreeRelease:
+class TreeRelease(NoisyRelease):
     """A release for `AdditiveTarget`: noisy counts and sums of the leaves of a tree of one column.
 
     The cuts, which protect nothing, come from a source that is written here, so the boxes are public. A leaf's noisy
@@ -28,12 +28,12 @@ class TreeRelease:
     noisy count below the threshold, a negative one, or a mean outside its box has a probability below 1e-12.
 
     Attributes:
-        tree: tree of one column.
+        mechanism: tree of one column.
         enters, leaves: rows of the table of input 1 that input 0 has not, and the other way round.
         rows_per_value: rows of the table of input 0, for each of 0 .. width.
     """
 
-    tree: PartitionTree
+    mechanism: PartitionTree
     enters: tuple[int, ...]
     leaves: tuple[int, ...]
     rows_per_value: int
@@ -41,8 +41,8 @@ class TreeRelease:
     @cached_property
     def boxes(self) -> list[tuple[int, int]]:
         """The smallest and the largest value of each leaf, in the tree's order."""
-        clear = replace(self.tree, count_variance=Fraction(1, 1 << 20), sum_cost=Fraction(1 << 20))
-        table = np.repeat(np.arange(self.tree.width + 1), self.rows_per_value)[:, None]
+        clear = replace(self.mechanism, count_variance=Fraction(1, 1 << 20), sum_cost=Fraction(1 << 20))
+        table = np.repeat(np.arange(self.mechanism.width + 1), self.rows_per_value)[:, None]
         noise = clear.draw(InsecureTestEntropy("no noise"))
         means, weights = clear.leaves(table, noise, Choices(InsecureTestEntropy(_CUTS)))
         sides = np.rint(weights / self.rows_per_value) - 1
@@ -57,33 +57,31 @@ class TreeRelease:
 
     def laws(self) -> Sequence[Law]:
         """See `Release`: the sum of a box has the variance of its squared side, raised to a power of two."""
-        count = discrete_gaussian(self.tree.count_variance)
+        count = discrete_gaussian(self.mechanism.count_variance)
         of_side: dict[int, Law] = {}
         for low, high in self.boxes:
             if high > low and high - low not in of_side:
                 squared = 1 << (int(high - low) ** 2 - 1).bit_length()
-                of_side[high - low] = discrete_gaussian(squared / self.tree.sum_cost)
+                of_side[high - low] = discrete_gaussian(squared / self.mechanism.sum_cost)
         return [count] * len(self.boxes) + [of_side[high - low] for low, high in self.boxes if high > low]
 
     def output(self, world: int, entropy: Entropy) -> Integers:
         """See `Release`."""
-        rows = np.repeat(np.arange(self.tree.width + 1), self.rows_per_value)
+        rows = np.repeat(np.arange(self.mechanism.width + 1), self.rows_per_value)
         baseline = self._exact(rows)
         if world:
             for value in self.leaves:
                 rows = np.delete(rows, np.flatnonzero(rows == value)[0])
             rows = np.append(rows, self.enters).astype(np.int64)
-        means, weights = self.tree.leaves(rows[:, None], self.tree.draw(entropy), Choices(InsecureTestEntropy(_CUTS)))
+        means, weights = self.mechanism.leaves(
+            rows[:, None], self.mechanism.draw(entropy), Choices(InsecureTestEntropy(_CUTS))
+        )
         sums = [
             round(float(mean - (low + high) / 2) * 2 * weight)
             for mean, weight, (low, high) in zip(means[:, 0], weights, self.boxes, strict=True)
             if high > low
         ]
         return np.concatenate([np.rint(weights).astype(np.int64), np.array(sums, dtype=np.int64)]) - baseline
-
-    def with_noise(self, noise: Fraction) -> "TreeRelease":
-        """See `Release`."""
-        return replace(self, tree=with_noise(self.tree, noise))
 
     def _exact(self, rows: Integers) -> Integers:
         inside = [rows[(rows >= low) & (rows <= high)] for low, high in self.boxes]
@@ -96,7 +94,7 @@ class TreeRelease:
 
 
 @dataclass(frozen=True)
-class LloydTarget:
+class LloydTarget(NoisyTarget):
     """The centre that noisy Lloyd iterations release for one cluster of one column.
 
     With one cluster all rows belong to it, whatever earlier centres were, so the centre is a function of the noisy
@@ -107,13 +105,11 @@ class LloydTarget:
         lloyd: mechanism of one column.
         rows: rows of input 0 and of input 1: how many hold 0, and how many the width.
         cells: per unit of the column.
-        noise: what it is drawn with.
     """
 
     lloyd: NoisyLloyd
     rows: tuple[tuple[int, int], tuple[int, int]]
     cells: int
-    noise: Fraction = Fraction(1)
 
     def parts(self, noise: Fraction) -> Sequence[Part]:
         """See `ExactTarget`."""
@@ -137,10 +133,6 @@ class LloydTarget:
             choices = Choices(InsecureTestEntropy(_CUTS))
             found[run] = lloyd.centres(rows, 1, lloyd.draw(entropy), choices)[0, 0] - lloyd.width / 2
         return self._cells(found)
-
-    def with_noise(self, noise: Fraction) -> "LloydTarget":
-        """See `ExactTarget`."""
-        return replace(self, noise=noise)
 
     def _outermost(self) -> int:
         return self.cells * self.lloyd.width // 2

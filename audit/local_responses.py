@@ -1,13 +1,13 @@
 """Audit targets of local responses: waves and sign responses, and responses about public rows, functions or levels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from audit.entry import Entry
-from audit.less_noise import with_noise
+from audit.less_noise import NoisyTarget, with_noise
 from dp.audit.exact_audit import Part
 from dp.audit.exact_law import Floats, Integers
 from dp.local_mechanism.hadamard_response import HadamardResponse
@@ -23,18 +23,16 @@ _QUESTION_BYTES = 16
 
 
 @dataclass(frozen=True)
-class WaveTarget:
+class WaveTarget(NoisyTarget):
     """The response of a wave, or a sign response, to one of two inputs.
 
     Attributes:
         mechanism: mechanism with its weights.
         values: input 0 and input 1.
-        noise: what it is drawn with.
     """
 
     mechanism: Wave | SignResponse
     values: tuple[int, int]
-    noise: Fraction = Fraction(1)
 
     def parts(self, noise: Fraction) -> Sequence[Part]:
         """See `ExactTarget`: one output."""
@@ -44,10 +42,6 @@ class WaveTarget:
         """See `ExactTarget`."""
         mechanism = with_noise(self.mechanism, self.noise)
         return mechanism.respond(np.full(n_runs, self.values[world]), entropy)[:, None]
-
-    def with_noise(self, noise: Fraction) -> "WaveTarget":
-        """See `ExactTarget`."""
-        return replace(self, noise=noise)
 
 
 def _row(mechanism: Wave | SignResponse, value: int) -> Floats:
@@ -60,7 +54,7 @@ def _row(mechanism: Wave | SignResponse, value: int) -> Floats:
 
 
 @dataclass(frozen=True)
-class SupportTarget:
+class SupportTarget(NoisyTarget):
     """A response about a public row, function or level that follows from a fresh question in each run.
 
     What matters of it is what is public of it and whether it supports input 0, and whether it supports input 1: a value
@@ -69,12 +63,10 @@ class SupportTarget:
     Attributes:
         mechanism: mechanism for inputs 0 .. d - 1.
         values: input 0 and input 1, in different nodes of all levels below the uppermost.
-        noise: what it is drawn with.
     """
 
     mechanism: HashedResponse | HadamardResponse | HierarchicalResponse | HaarResponse
     values: tuple[int, int]
-    noise: Fraction = Fraction(1)
 
     def parts(self, noise: Fraction) -> Sequence[Part]:
         """See `ExactTarget`."""
@@ -128,10 +120,6 @@ class SupportTarget:
                         agrees[here] = entries ^ ((value >> level) & 1) == responses[here]
             supported += agrees.astype(np.int64) << bit
         return (4 * levels + supported)[:, None]
-
-    def with_noise(self, noise: Fraction) -> "SupportTarget":
-        """See `ExactTarget`."""
-        return replace(self, noise=noise)
 
 
 def _of_oracle(oracle: DirectResponse | HashedResponse) -> Floats:

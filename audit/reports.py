@@ -12,7 +12,7 @@ from scipy.stats import binom
 from analyses.pattern_count.reports import PatternReports
 from analyses.power_moments.reports import MomentReports
 from analyses.rows.slots import placement
-from audit.less_noise import with_noise
+from audit.less_noise import NoisyTarget, with_noise
 from dp.audit.exact_audit import Part
 from dp.audit.exact_law import Floats, Integers, discrete_laplace
 from dp.mechanism.hashing import LocalHashing
@@ -24,18 +24,16 @@ _LABEL_BYTES = 8
 
 
 @dataclass(frozen=True)
-class ResponseTarget:
+class ResponseTarget(NoisyTarget):
     """The reports of `n_owners` about one slot: everybody's choice is 0 or 1.
 
     Attributes:
         response: response of each owner.
         n_owners: who report about the record.
-        noise: what it is drawn with.
     """
 
     response: RandomizedResponse
     n_owners: int
-    noise: Fraction = Fraction(1)
 
     def parts(self, noise: Fraction) -> Sequence[Part]:
         """See `ExactTarget`: the report of each owner."""
@@ -50,24 +48,18 @@ class ResponseTarget:
         reports = [response.reports(choices, response.draw(entropy, n_runs)) for _ in range(self.n_owners)]
         return np.stack(reports, axis=1)
 
-    def with_noise(self, noise: Fraction) -> "ResponseTarget":
-        """See `ExactTarget`."""
-        return replace(self, noise=noise)
-
 
 @dataclass(frozen=True)
-class HashingTarget:
+class HashingTarget(NoisyTarget):
     """A hashed report of a choice that is 0 or 1, of a slot whose public function is drawn anew in each run.
 
     What matters of a report is whether it supports choice 0, and whether it supports choice 1: the two bits of a value.
 
     Attributes:
         hashing: its label is replaced by a fresh one.
-        noise: what it is drawn with.
     """
 
     hashing: LocalHashing
-    noise: Fraction = Fraction(1)
 
     def parts(self, noise: Fraction) -> Sequence[Part]:
         """See `ExactTarget`. Both choices meet in one bucket with probability 1 / g, g the number of buckets."""
@@ -88,24 +80,18 @@ class HashingTarget:
         found: Integers = (supported @ np.array([1, 2]))[:, None].astype(np.int64)
         return found
 
-    def with_noise(self, noise: Fraction) -> "HashingTarget":
-        """See `ExactTarget`."""
-        return replace(self, noise=noise)
-
 
 @dataclass(frozen=True)
-class BitsTarget:
+class BitsTarget(NoisyTarget):
     """The bits of all parties about one slot, of which all are reported.
 
     Attributes:
         reports: reports of several parties.
         categories: categories of the slot under input 0 and input 1, the same at all parties; -1 for an empty slot.
-        noise: what it is drawn with.
     """
 
     reports: PatternReports
     categories: tuple[int, int]
-    noise: Fraction = Fraction(1)
 
     def parts(self, noise: Fraction) -> Sequence[Part]:
         """See `ExactTarget`: bit after bit, party after party."""
@@ -126,13 +112,9 @@ class BitsTarget:
             columns.append(np.unpackbits(packed, count=n_runs * n_categories).reshape(n_runs, n_categories))
         return np.hstack(columns).astype(np.int64)
 
-    def with_noise(self, noise: Fraction) -> "BitsTarget":
-        """See `ExactTarget`."""
-        return replace(self, noise=noise)
-
 
 @dataclass(frozen=True)
-class SampledBitsTarget:
+class SampledBitsTarget(NoisyTarget):
     """The bits about a secret sample of slots: of an empty table, or of one with one row, whose slot nobody knows.
 
     Only the bits of the row's category tell anything. A value is the number of such bits that are set, in each of the k
@@ -140,11 +122,9 @@ class SampledBitsTarget:
 
     Attributes:
         reports: reports of several parties with two categories each; few slots.
-        noise: what it is drawn with.
     """
 
     reports: PatternReports
-    noise: Fraction = Fraction(1)
 
     def parts(self, noise: Fraction) -> Sequence[Part]:
         """See `ExactTarget`. The row is in none of the reported slots, or in each of them with probability 1 / N."""
@@ -177,25 +157,19 @@ class SampledBitsTarget:
             found[run] = n_set.astype(np.int64) @ digits
         return found
 
-    def with_noise(self, noise: Fraction) -> "SampledBitsTarget":
-        """See `ExactTarget`."""
-        return replace(self, noise=noise)
-
 
 @dataclass(frozen=True)
-class MomentReportsTarget:
+class MomentReportsTarget(NoisyTarget):
     """Both releases of `moments` with method `threshold` about a slot in which one event more or less has happened.
 
     Attributes:
         reports: reports of two parties.
         values: values of party 0 under input 0 and input 1, one apart; party 1 has 0. Far above the threshold, so that
             the second release is made in full, or far below it, so that it is made in bits.
-        noise: what it is drawn with.
     """
 
     reports: MomentReports
     values: tuple[int, int]
-    noise: Fraction = Fraction(1)
 
     @property
     def is_large(self) -> bool:
@@ -237,10 +211,6 @@ class MomentReportsTarget:
         ]
         noisy = np.clip(np.stack(first, axis=1), start, stop - 1) - start
         return np.hstack([noisy, *bits]).astype(np.int64)
-
-    def with_noise(self, noise: Fraction) -> "MomentReportsTarget":
-        """See `ExactTarget`."""
-        return replace(self, noise=noise)
 
     def _window(self) -> tuple[int, int]:
         reach = discrete_laplace(self.reports.scale).stop

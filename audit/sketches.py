@@ -1,7 +1,7 @@
 """Audit targets of sketches: cardinalities of clusters, and random projections of rows or of a column."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, Self
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from analyses.power_moments.sketch import MomentSketch
 from analyses.second_moments.sketch_matrix import SketchMatrix
-from audit.less_noise import with_noise
+from audit.less_noise import NoisyRelease, NoisyTarget, with_noise
 from dp.audit.exact_audit import Part
 from dp.audit.exact_law import Floats, Integers, Law, discrete_gaussian, mixture, total
 from dp.cost.losses.sketch import SketchCell
@@ -20,7 +20,7 @@ from entropy.stream import KEY_BYTES
 
 
 @dataclass(frozen=True)
-class CardinalityTarget:
+class CardinalityTarget(NoisyTarget):
     """The sketches of all parties of a key, one cluster each: without any user, and with one who is in all clusters.
 
     The likelihood ratio of one sketch depends on the least level and on how many parties publish it; their pair is a
@@ -28,11 +28,9 @@ class CardinalityTarget:
 
     Attributes:
         sketch: sketch of one cluster.
-        noise: what it is drawn with.
     """
 
     sketch: PartitionSketch
-    noise: Fraction = Fraction(1)
 
     def parts(self, noise: Fraction) -> Sequence[Part]:
         """See `ExactTarget`. Levels above the highest one published count as that one."""
@@ -56,10 +54,6 @@ class CardinalityTarget:
             least = levels.min(axis=0)
             found[run] = (least.astype(np.int64) - s.floor) * s.n_parties + (levels == least).sum(axis=0) - 1
         return found
-
-    def with_noise(self, noise: Fraction) -> "CardinalityTarget":
-        """See `ExactTarget`."""
-        return replace(self, noise=noise)
 
     def _cut(self, masses: Floats) -> Floats:
         """Return the masses of levels up to HIGHEST: whoever is above publishes that one, and so do all above it."""
@@ -96,7 +90,7 @@ class Signs(Protocol):
 
 
 @dataclass(frozen=True)
-class SignsTarget:
+class SignsTarget(NoisyTarget):
     """Noisy sketches by random signs, of an empty table and of one with one row.
 
     With the signs known, row i of the weighted sum of the sketches is shifted by sign i times a constant. With the
@@ -107,12 +101,10 @@ class SignsTarget:
         sketch: what is released.
         knows_signs: whether the view knows the signs: owners, and whoever colludes with one, do; the coordinator does
             not.
-        noise: what it is drawn with.
     """
 
     sketch: Signs
     knows_signs: bool
-    noise: Fraction = Fraction(1)
 
     def parts(self, noise: Fraction) -> Sequence[Part]:
         """See `ExactTarget`: row after row of the weighted sum, times its sign where signs are known."""
@@ -132,10 +124,6 @@ class SignsTarget:
             found[run] = weights @ noisy * (signs if self.knows_signs else 1)
         return np.clip(found, start, stop - 1) - start
 
-    def with_noise(self, noise: Fraction) -> "SignsTarget":
-        """See `ExactTarget`."""
-        return replace(self, noise=noise)
-
     def _law(self, noise: Fraction) -> Law:
         laws = self.sketch.with_noise(noise).laws()
         return total(law.scaled(weight) for law, weight in zip(laws, self.sketch.weights, strict=True))
@@ -149,56 +137,47 @@ class SignsTarget:
 
 
 @dataclass(frozen=True)
-class MomentSigns:
+class MomentSigns(NoisyRelease):
     """The sketch of `moments`: each owner's column, with a variance of its own.
 
     Attributes:
-        sketch: the row has the owners' largest values.
+        mechanism: the row has the owners' largest values.
     """
 
-    sketch: MomentSketch
-
-    @property
-    def largest(self) -> tuple[int, ...]:
-        """The row's values."""
-        return self.sketch.largest
+    mechanism: MomentSketch
 
     @property
     def entries(self) -> tuple[int, ...]:
         """See `Signs`."""
-        return self.largest
+        return self.mechanism.largest
 
     @property
     def n_rows(self) -> int:
         """See `Signs`."""
-        return self.sketch.n_rows
+        return self.mechanism.n_rows
 
     @property
     def weights(self) -> tuple[int, ...]:
         """See `Signs`: the quotient is alike for all owners."""
-        return (1,) * len(self.largest)
+        return (1,) * len(self.entries)
 
     def laws(self) -> Sequence[Law]:
         """See `Signs`."""
-        return [discrete_gaussian(variance) for variance in self.sketch.variances]
+        return [discrete_gaussian(variance) for variance in self.mechanism.variances]
 
     def output(self, world: int, entropy: Entropy) -> tuple[Integers, Integers]:
         """See `Signs`."""
         key = entropy.read(KEY_BYTES)
-        signs = self.sketch.sketch(KeyStream(key), np.ones(1, dtype=np.int64))
+        signs = self.mechanism.sketch(KeyStream(key), np.ones(1, dtype=np.int64))
         noisy = [
-            self.sketch.sketch(KeyStream(key), np.full(world, value)) + self.sketch.draw(entropy, party)
-            for party, value in enumerate(self.largest)
+            self.mechanism.sketch(KeyStream(key), np.full(world, value)) + self.mechanism.draw(entropy, party)
+            for party, value in enumerate(self.entries)
         ]
         return np.stack(noisy), signs
 
-    def with_noise(self, noise: Fraction) -> "MomentSigns":
-        """See `Signs`."""
-        return replace(self, sketch=with_noise(self.sketch, noise))
-
 
 @dataclass(frozen=True)
-class BlockSigns:
+class BlockSigns(NoisyRelease):
     """The sketch G X of rows, G of signs: each owner's block of one column, all with one variance.
 
     Attributes:
@@ -236,13 +215,9 @@ class BlockSigns:
         noisy = [world * value * signs + self.mechanism.draw(entropy, longest, self.n_rows) for value in self.row]
         return np.stack(noisy), signs
 
-    def with_noise(self, noise: Fraction) -> "BlockSigns":
-        """See `Signs`."""
-        return replace(self, mechanism=with_noise(self.mechanism, noise))
-
 
 @dataclass(frozen=True)
-class ProjectedRow:
+class ProjectedRow(NoisyRelease):
     """A release for `AdditiveTarget`: G X with a G that the coalition knows, where the row of one column changes.
 
     G is drawn as in a job, once, from a key that is written here: the claim holds for every G.
@@ -275,10 +250,6 @@ class ProjectedRow:
         longest, s = self._drawn()[1], self.mechanism.sketch_rows
         noise = [self.mechanism.draw(entropy, longest, s) for _ in self.change]
         return np.concatenate(noise) + world * np.array(self.difference, dtype=np.int64)
-
-    def with_noise(self, noise: Fraction) -> "ProjectedRow":
-        """See `Release`."""
-        return replace(self, mechanism=with_noise(self.mechanism, noise))
 
     def _drawn(self) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.int8]], int]:
         stream = KeyStream(InsecureTestEntropy("the public matrix of this audit").read(KEY_BYTES))

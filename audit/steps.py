@@ -1,14 +1,14 @@
 """Audit target of sampled steps: noisy gradients of a logistic regression over bounded Poisson samples."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
 
 import numpy as np
 
 from analyses.logistic_regression.taylor_gradient import TaylorGradient
-from audit.less_noise import with_noise
+from audit.less_noise import NoisyTarget, with_noise
 from dp.audit.exact_audit import UNIT, Part
 from dp.audit.exact_law import Floats, Integers, Law, mixture, pushed, skellam
 from dp.cost.views import View
@@ -33,7 +33,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class StepsTarget:
+class StepsTarget(NoisyTarget):
     """The gradients of all steps about a table of one record, which is absent or replaced under input 1.
 
     Weights are those of a coordinator that sends the same ones in every step. The table holds nothing else: whatever
@@ -51,7 +51,6 @@ class StepsTarget:
         records: records of input 0 and of input 1; None for no record. The coordinator's view has (None, a record), the
             coalition's two records.
         view: whose.
-        noise: what it is drawn with.
     """
 
     mechanism: SampledSkellam
@@ -59,7 +58,6 @@ class StepsTarget:
     weights: tuple[int, ...]
     records: tuple[Record | None, Record]
     view: View
-    noise: Fraction = Fraction(1)
 
     def parts(self, noise: Fraction) -> Sequence[Part]:
         """See `ExactTarget`."""
@@ -88,10 +86,6 @@ class StepsTarget:
                     at = np.clip(seen + edge, 0, 2 * edge)
                     found[run] += losses[tuple(at)]
         return np.clip(found, start, stop - 1) - start
-
-    def with_noise(self, noise: Fraction) -> "StepsTarget":
-        """See `ExactTarget`."""
-        return replace(self, noise=noise)
 
     def _gradient_of(self, record: Record | None) -> Integers:
         """Return the sum that is opened about a batch of one record, or of none, entry after entry."""

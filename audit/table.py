@@ -22,7 +22,6 @@ from analyses.power_moments.sketch import MomentSketch
 from analyses.second_moments.sketch_matrix import SketchMatrix
 from audit.additive import (
     AdditiveTarget,
-    LaplaceSums,
     MechanismRelease,
     PartiesRelease,
     gram_difference,
@@ -262,7 +261,7 @@ TARGETS: dict[str, Entry] = {
     "moments-laplace": Entry(
         "sums of owners with discrete Laplace noise, seen by anybody",
         ("moments:laplace",),
-        lambda: AdditiveTarget(LaplaceSums(NoisyColumnSums((8, 6), Fraction(5)))),
+        lambda: AdditiveTarget(MechanismRelease(NoisyColumnSums((8, 6), Fraction(5)), 2, (8, 6))),
     ),
     "moments-sketch-coordinator": Entry(
         "sketches of columns by signs, unknown, seen by the coordinator",
