@@ -8,7 +8,7 @@ import typer
 
 from analyst.connection import ClientConfig, connect
 from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
-from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text
+from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_result
 from results.generic.result import Result
 
 Names = Annotated[list[str] | None, typer.Option("--columns", help="Columns, `party.column`; all where none is named.")]
@@ -56,7 +56,7 @@ def answer(
             answered = found.answer(question, **given)
         except (AnswerError, SavedResultError) as error:
             fail(str(error), ExitCode.USAGE, code=error.code)
-        print_json(answered.to_dict()) if output is Format.JSON else print_text(repr(answered))
+        print_result(output, answered.to_dict(), repr(answered))
 
 
 def _names(given: list[str] | None) -> list[str] | None:

@@ -7,7 +7,7 @@ import typer
 
 from cli.configuration.party_config import Config, begin_ledger, opened_ledger, read_config
 from cli.terminal.options import OutputFormat
-from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_result, say
 from service.codes.printed_time import printed_time
 
 if TYPE_CHECKING:
@@ -33,19 +33,13 @@ def show(config: Config, output: OutputFormat = Format.TEXT) -> None:
         without = sorted(table for table, account in accounts.items() if account not in known)
         tables = {one: [table for table, account in accounts.items() if account == one] for one in known}
         notices = loaded.budget_notices(balances)
-        if output is Format.JSON:
-            shown = [balance.as_dict() | {"tables": tables[balance.dataset]} for balance in balances]
-            about = [notice.text for notice in notices]
-            found = {"budgets": shown, "without_budget": without, "notices": about}
-            print_json({"party": loaded.name, "head": str(head), **found})
-            return
-        for balance in balances:
-            print_text("\n".join(_lines_of(balance.as_dict(), tables[balance.dataset])))
-        for notice in notices:
-            print_text(f"look at: {notice.text}")
-        for name in without:
-            print_text(f"{name}: no budget, so no job may use it (moiety budget set)")
-        print_text(f"head {head}")
+        shown = [balance.as_dict() | {"tables": tables[balance.dataset]} for balance in balances]
+        about = [notice.text for notice in notices]
+        found = {"party": loaded.name, "head": str(head), "budgets": shown, "without_budget": without, "notices": about}
+        lines = [line for balance in balances for line in _lines_of(balance.as_dict(), tables[balance.dataset])]
+        lines += [f"look at: {text}" for text in about]
+        lines += [f"{name}: no budget, so no job may use it (moiety budget set)" for name in without]
+        print_result(output, found, [*lines, f"head {head}"])
 
 
 @budget_app.command()
@@ -54,12 +48,8 @@ def history(config: Config, output: OutputFormat = Format.TEXT) -> None:
     with exit_codes():
         with opened_ledger(read_config(config)) as ledger:
             entries = ledger.history()
-        if output is Format.JSON:
-            print_json([_entry_as_dict(entry) for entry in entries])
-            return
-        for entry in entries:
-            at = printed_time(entry.at_s)
-            print_text(f"{entry.sequence:6}  {at}  {entry.kind:9}  {_describe(entry)}")
+        lines = (f"{one.sequence:6}  {printed_time(one.at_s)}  {one.kind:9}  {_describe(one)}" for one in entries)
+        print_result(output, [_entry_as_dict(entry) for entry in entries], lines)
 
 
 @budget_app.command()
@@ -82,10 +72,8 @@ def verify(
             anchor = Head(int(sequence), digest)
         with opened_ledger(read_config(config)) as ledger:
             head = ledger.verify(anchor)
-        if output is Format.JSON:
-            print_json({"entries": head.sequence, "head": str(head)})
-        else:
-            print_text(f"the ledger is whole: {head.counted}\nhead {head}")
+        text = f"the ledger is whole: {head.counted}\nhead {head}"
+        print_result(output, {"entries": head.sequence, "head": str(head)}, text)
 
 
 @budget_app.command()
@@ -101,10 +89,8 @@ def init(config: Config, output: OutputFormat = Format.TEXT) -> None:
         balances = begin_ledger(loaded)
         if balances is None:
             fail(f"the ledger of {loaded.name} has begun already; nothing was changed", ExitCode.FAILED)
-        if output is Format.JSON:
-            print_json([balance.as_dict() for balance in balances])
-        else:
-            say("\n".join(line for balance in balances for line in _lines_of(balance.as_dict())))
+        found = [balance.as_dict() for balance in balances]
+        print_result(output, found, (line for one in found for line in _lines_of(one)), by=say)
 
 
 @budget_app.command("set")
@@ -146,10 +132,7 @@ def set_budget(
             ledger.set_budget(account, Budget(kept, period, epsilon, delta), reason)
             balance = ledger.balance(account)
         assert balance is not None
-        if output is Format.JSON:
-            print_json(balance.as_dict())
-        else:
-            say("\n".join(_lines_of(balance.as_dict())))
+        print_result(output, balance.as_dict(), _lines_of(balance.as_dict()), by=say)
 
 
 @budget_app.command()
@@ -163,10 +146,8 @@ def adopt(config: Config, reason: Reason, output: OutputFormat = Format.TEXT) ->
             fail("--reason: say why", ExitCode.USAGE)
         with opened_ledger(read_config(config), adopt=reason) as ledger:
             head = ledger.verify()
-        if output is Format.JSON:
-            print_json({"entries": head.sequence, "head": str(head)})
-        else:
-            say(f"the ledger is taken over as it is: {head.counted}")
+        text = f"the ledger is taken over as it is: {head.counted}"
+        print_result(output, {"entries": head.sequence, "head": str(head)}, text, by=say)
 
 
 def _check_delta(config: "PartyConfig", table: str, delta: float) -> None:

@@ -13,7 +13,7 @@ from analyses.job.forecast import lines_of_forecast
 from analyses.job.job import SECURITY_IN_WORDS, UNCHECKED_ORDER
 from cli.configuration.party_config import Config, read_config
 from cli.terminal.options import OutputFormat
-from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_result, print_text, say
 from service.codes.printed_time import printed_time
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]
@@ -30,13 +30,8 @@ def jobs(config: Config, output: OutputFormat = Format.TEXT) -> None:
         from party.consent import ConsentBox
 
         waiting = ConsentBox(read_config(config).data_dir).waiting()
-        if output is Format.JSON:
-            print_json(waiting)
-            return
-        for question in waiting:
-            print_text("\n".join(_lines_of(question)))
-        if not waiting:
-            say("no job waits")
+        lines = (line for question in waiting for line in _lines_of(question))
+        print_result(output, waiting, lines, nothing="no job waits")
 
 
 def approve(
@@ -59,10 +54,7 @@ def approve(
             box.answer(job_id, None)
         except ConsentError as error:
             fail(error, ExitCode.NOT_FOUND)
-        if output is Format.JSON:
-            print_json({"approved": question})
-        else:
-            say(f"job {job_id} is approved")
+        print_result(output, {"approved": question}, f"job {job_id} is approved", by=say)
 
 
 def refuse(
@@ -79,10 +71,7 @@ def refuse(
             ConsentBox(read_config(config).data_dir).answer(job_id, reason)
         except ConsentError as error:
             fail(error, ExitCode.NOT_FOUND)
-        if output is Format.JSON:
-            print_json({"refused": job_id, "reason": reason})
-        else:
-            say(f"job {job_id} is refused")
+        print_result(output, {"refused": job_id, "reason": reason}, f"job {job_id} is refused", by=say)
 
 
 def report(config: Config, job_id: JobId, output: OutputFormat = Format.TEXT) -> None:
@@ -96,10 +85,7 @@ def report(config: Config, job_id: JobId, output: OutputFormat = Format.TEXT) ->
             found = json.loads(report_path(data_dir, job_id).read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             fail(f"there is no report of job {job_id}", ExitCode.NOT_FOUND)
-        if output is Format.JSON:
-            print_json(found)
-        else:
-            print_text("\n".join(describe_report(found)))
+        print_result(output, found, describe_report(found))
 
 
 def matches(
@@ -118,19 +104,13 @@ def matches(
                 KeptMatches(settings.data_dir).delete(delete)
             except NoMatchError as error:
                 fail(error, ExitCode.NOT_FOUND)
-            if output is Format.JSON:
-                print_json({"deleted": delete})
-            else:
-                say(f"match {delete} is deleted; jobs that name it are refused")
+            print_result(
+                output, {"deleted": delete}, f"match {delete} is deleted; jobs that name it are refused", by=say
+            )
             return
         found = shown_matches(settings)
-        if output is Format.JSON:
-            print_json(found)
-            return
-        for one in found:
-            print_text("\n".join(_lines_of_match(one)))
-        if not found:
-            say("no match is kept")
+        lines = (line for one in found for line in _lines_of_match(one))
+        print_result(output, found, lines, nothing="no match is kept")
 
 
 def recommend(
@@ -158,10 +138,8 @@ def recommend(
             fail(error.detail, ExitCode.FAILED, code=error.code)
         except ValueError as error:
             fail(error, ExitCode.USAGE)
-        if output is Format.JSON:
-            print_json([{"item": one.item, "rating": one.rating} for one in found])
-        else:
-            print_text("\n".join(f"{one.rating:7.3f}  {one.item}" for one in found))
+        value = [{"item": one.item, "rating": one.rating} for one in found]
+        print_result(output, value, (f"{one.rating:7.3f}  {one.item}" for one in found))
 
 
 def add_to(app: typer.Typer) -> None:

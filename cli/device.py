@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_result, print_text, say
 
 device_app = typer.Typer(name="device", no_args_is_help=True)
 
@@ -75,10 +75,7 @@ def budget(
         from device.config import DeviceConfig
 
         found = DeviceConfig.load(config).read_ledger()
-        if output is Format.JSON:
-            print_json(found)
-        else:
-            print_text("\n".join(_lines_of(found)))
+        print_result(output, found, _lines_of(found))
 
 
 @device_app.command()
@@ -95,15 +92,10 @@ def report(
         data_dir = DeviceConfig.load(config).data_dir
         if not sum_round:
             rounds = kept_rounds(data_dir)
-            print_json(rounds) if output is Format.JSON else print_text(
-                "\n".join(rounds) or "no round has been answered yet"
-            )
+            print_result(output, rounds, "\n".join(rounds) or "no round has been answered yet")
             return
         found = read_sum_report(data_dir, sum_round)
-        if output is Format.JSON:
-            print_json(found)
-        else:
-            print_text("\n".join(describe_sum_report(found)))
+        print_result(output, found, describe_sum_report(found))
 
 
 @device_app.command()
@@ -138,13 +130,11 @@ def check(
 
         loaded = DeviceConfig.load(config)
         found = {record.name: record.as_kept().why_unusable() or None for record in loaded.records}
-        if output is Format.JSON:
-            print_json(found)
-        else:
-            for name, why in found.items():
-                print_text(
-                    f"{name}: matches its declaration" if why is None else f"{name}: would count as zeros: {why}"
-                )
+        lines = (
+            f"{name}: matches its declaration" if why is None else f"{name}: would count as zeros: {why}"
+            for name, why in found.items()
+        )
+        print_result(output, found, lines)
         if any(found.values()):
             raise typer.Exit(ExitCode.FAILED)
 
@@ -170,10 +160,8 @@ def recommend(
             found = recommend_own(DeviceConfig.load(config), record, top=top, model_path=model)
         except NoModelError as error:
             fail(error, ExitCode.NOT_FOUND)
-        if output is Format.JSON:
-            print_json([{"item": one.item, "rating": one.rating} for one in found])
-        else:
-            print_text("\n".join(f"{one.rating:7.3f}  {one.item}" for one in found))
+        value = [{"item": one.item, "rating": one.rating} for one in found]
+        print_result(output, value, (f"{one.rating:7.3f}  {one.item}" for one in found))
 
 
 def _lines_of(found: dict[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cli.terminal.options import OutputFormat
-from cli.terminal.output import ExitCode, Format, fail, print_json, print_text
+from cli.terminal.output import ExitCode, Format, fail, print_result
 from service.codes.explanations import catalogue, explanation_of
 
 
@@ -19,13 +19,14 @@ def explain(
     """Explain the code at the end of an error: what it means, its likely cause, and the fix."""
     if not code:
         groups = catalogue()
-        if output is Format.JSON:
-            print_json([asdict(one) for group in groups.values() for one in group])
-            return
-        for title, group in groups.items():
-            print_text(f"{title}\n" + "\n".join(f"  {one.code:28} {one.means}" for one in group))
+        lines = [
+            line
+            for title, group in groups.items()
+            for line in (title, *(f"  {one.code:28} {one.means}" for one in group))
+        ]
+        print_result(output, [asdict(one) for group in groups.values() for one in group], lines)
         return
     found = explanation_of(code.strip("[]"))
     if found is None:
         fail(f"there is no code {code!r}; `moiety explain` lists all", ExitCode.NOT_FOUND)
-    print_json(asdict(found)) if output is Format.JSON else print_text("\n".join(found.lines()))
+    print_result(output, asdict(found), found.lines())

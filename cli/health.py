@@ -12,7 +12,7 @@ import typer
 
 from cli.doctor.probe import ProbeError, probe, target_of
 from cli.entry import DEFAULT_TIMEOUT_S
-from cli.terminal.output import ExitCode, Format, fail, print_json, print_text
+from cli.terminal.output import ExitCode, Format, fail, print_result
 from service.settings_tree import SettingsError
 
 
@@ -31,7 +31,4 @@ def health(
         fail(error, ExitCode.USAGE)
     except ProbeError as error:
         fail(error, ExitCode.FAILED)
-    if output is Format.JSON:
-        print_json({"name": target.name, "address": target.address})
-    else:
-        print_text(f"{target.name} serves at {target.address}")
+    print_result(output, {"name": target.name, "address": target.address}, f"{target.name} serves at {target.address}")

@@ -15,7 +15,7 @@ from analyses.job.job import Job
 from analyst.connection import ClientConfig, connect
 from analyst.question import job_wanted
 from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
-from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_result, say
 from cli.terminal.plot import Plot, check_plot
 from cli.terminal.plot import plot as plot_result
 from cli.terminal.result import summary_of
@@ -58,10 +58,8 @@ def submit(
             fail("interrupted; the job may have been accepted: moiety job list", ExitCode.INTERRUPTED)
         if watch:
             _watch_to_end(config, job_id, output, first_line=f"submitted job {job_id}", plot=plot)
-        elif output is Format.JSON:
-            print_json({"job_id": job_id})
         else:
-            print_text(job_id)
+            print_result(output, {"job_id": job_id}, job_id)
 
 
 @job_app.command("plan")
@@ -85,7 +83,7 @@ def plan_job(
         job = _asked(job_file)
         survival = survival_of(job)
         if client is None:
-            print_json(asdict(survival)) if output is Format.JSON else print_text(survival.as_text())
+            print_result(output, asdict(survival), survival.as_text())
             say("for its cost, the forecast of its errors and what its network takes, name your client.toml: --client")
             return
         from analyst.catalogue import Catalogue
@@ -93,7 +91,7 @@ def plan_job(
 
         tables = _call(ClientConfig.load(client), lambda coordinator: coordinator.tables())
         plan = plan_of(job, Catalogue.of(tables))
-        print_json(plan.to_dict()) if output is Format.JSON else print_text(repr(plan))
+        print_result(output, plan.to_dict(), repr(plan))
 
 
 @job_app.command("watch")
@@ -113,16 +111,15 @@ def list_jobs(
     """List your jobs, newest first."""
     with exit_codes():
         jobs = _call(ClientConfig.load(client), lambda coordinator: coordinator.jobs(limit))
-        if output is Format.JSON:
-            print_json([{**_summary_as_dict(view), "title": view.title or None} for view in jobs])
-            return
-        for view in jobs:
-            submitted = printed_time(view.submitted_at_s, "%Y-%m-%d %H:%M")
-            asked = f"waits for the owners of {', '.join(view.waits_for_owners_of)}" if view.waits_for_owners_of else ""
-            reason = f": {view.reason or asked}" if view.reason or asked else ""
-            print_text(f"{view.job_id}  {submitted}  {view.state:9}  {view.title or view.analysis}{reason}")
-        if not jobs:
-            say("no jobs yet")
+        value = [{**_summary_as_dict(view), "title": view.title or None} for view in jobs]
+        print_result(output, value, map(_line_of, jobs), nothing="no jobs yet")
+
+
+def _line_of(view: JobSummary) -> str:
+    submitted = printed_time(view.submitted_at_s, "%Y-%m-%d %H:%M")
+    asked = f"waits for the owners of {', '.join(view.waits_for_owners_of)}" if view.waits_for_owners_of else ""
+    reason = f": {view.reason or asked}" if view.reason or asked else ""
+    return f"{view.job_id}  {submitted}  {view.state:9}  {view.title or view.analysis}{reason}"
 
 
 @job_app.command()
@@ -226,10 +223,7 @@ def _watch_to_end(
 
 
 def _print_view(view: JobView, output: Format) -> None:
-    if output is Format.JSON:
-        print_json(_as_dict(view))
-    else:
-        print_text(summary_of(view))
+    print_result(output, _as_dict(view), summary_of(view))
 
 
 def _as_dict(view: JobView) -> dict[str, Any]:

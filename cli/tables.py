@@ -7,7 +7,7 @@ import typer
 
 from analyst.connection import ClientConfig, connect
 from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
-from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text
+from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_result
 from transport.calls.coordinator_client import PartyTables
 
 
@@ -28,7 +28,7 @@ def tables(
         from analyst.catalogue import Catalogue
 
         found = Catalogue.of({name: tables for name, tables in said.items() if party in (None, name)})
-        print_json(found.to_dict()) if output is Format.JSON else print_text("\n".join(found.lines()))
+        print_result(output, found.to_dict(), found.lines())
         if found.problems:
             raise typer.Exit(ExitCode.FAILED)
 

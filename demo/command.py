@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
+from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_result, say
 from demo.catalogue import COMMON, DEMOS, Demo, Option
 from service.memory import made_to_stay
 
@@ -59,10 +59,7 @@ def _add(demo: Demo) -> None:
                 from demo.text import text_of
 
             outcome = run_demo(stack, demo, keep, rows, out, given)
-            if output is Format.JSON:
-                print_json(asdict(outcome))
-            else:
-                print_text(text_of(outcome, demo, given))
+            print_result(output, asdict(outcome), text_of(outcome, demo, given))
 
     taken = [
         Parameter("rows", Parameter.KEYWORD_ONLY, default=None, annotation=Rows),
@@ -106,10 +103,7 @@ def data(
             fail(f"{out} is no folder", ExitCode.USAGE)
         out.mkdir(parents=True, exist_ok=True)
         written = {party: str(table.path) for party, table in write_tables(out, rows, table).tables.items()}
-        if output is Format.JSON:
-            print_json({"tables": written})
-        else:
-            print_text("\n".join(written.values()))
+        print_result(output, {"tables": written}, written.values())
 
 
 @demo_app.command()
@@ -142,10 +136,7 @@ def circuit(
             if process.returncode != 0:
                 fail(f"{name}: {errors.strip()}", ExitCode.FAILED)
             answers[name] = answer.strip()
-        if output is Format.JSON:
-            print_json(answers)
-        else:
-            print_text("\n".join(f"{name}: {answer}" for name, answer in answers.items()))
+        print_result(output, answers, "\n".join(f"{name}: {answer}" for name, answer in answers.items()))
         say(f"{time.monotonic() - started_s:.1f} s, most of which Python takes to start")
         if keep is not None:
             say(f"next: change {program} and run the three commands again, each in a terminal of its own")
@@ -165,10 +156,7 @@ def matching(
             from demo.matching import run_demo, text_of
 
         outcome = run_demo(stack, working_folder(stack, keep), customers, epsilon)
-        if output is Format.JSON:
-            print_json(asdict(outcome))
-        else:
-            print_text(text_of(outcome))
+        print_result(output, asdict(outcome), text_of(outcome))
 
 
 def _seed_or_random(seed: int | None) -> int:
@@ -192,10 +180,7 @@ def masked_sum(
             fail("--killed: more than half of the devices must live, or their sum is not opened", ExitCode.USAGE)
         drawn = _seed_or_random(seed)
         outcome = run_demo(stack, working_folder(stack, keep), devices, killed, drawn)
-        if output is Format.JSON:
-            print_json(asdict(outcome) | {"seed": drawn})
-        else:
-            print_text(text_of(outcome))
+        print_result(output, asdict(outcome) | {"seed": drawn}, text_of(outcome))
         if not outcome.is_exact:
             raise typer.Exit(ExitCode.FAILED)
 
@@ -217,10 +202,7 @@ def survey(
             fail("--killed: there are not so many devices", ExitCode.USAGE)
         drawn = _seed_or_random(seed)
         outcome = run_demo(stack, working_folder(stack, keep), devices, killed, drawn)
-        if output is Format.JSON:
-            print_json(asdict(outcome) | {"seed": drawn})
-        else:
-            print_text(text_of(outcome))
+        print_result(output, asdict(outcome) | {"seed": drawn}, text_of(outcome))
         if not outcome.is_one_each:
             raise typer.Exit(ExitCode.FAILED)
 
@@ -245,9 +227,6 @@ def factor_devices(
             fail("--killed: more than half of the devices must live, or no sum is opened", ExitCode.USAGE)
         drawn = _seed_or_random(seed)
         outcome = run_demo(stack, working_folder(stack, keep), devices, killed, drawn, form)
-        if output is Format.JSON:
-            print_json(asdict(outcome) | {"seed": drawn})
-        else:
-            print_text(text_of(outcome))
+        print_result(output, asdict(outcome) | {"seed": drawn}, text_of(outcome))
         if not outcome.is_consistent:
             raise typer.Exit(ExitCode.FAILED)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from audit import JOBS, PUBLISHED, TARGETS, Entry, JobEntry, Published
-from cli.terminal.output import ExitCode, Format, fail, print_json, print_text, say
+from cli.terminal.output import ExitCode, Format, fail, print_result, say
 from dp.audit import audit as epsilon_audit
 from dp.audit.exact_audit import FALSE_ALARM, LESS, ExactFinding, audit_exactly
 from entropy import SystemEntropy
@@ -64,10 +64,7 @@ def audit(
     for each, published in PUBLISHED.items():
         if name == each or (name == "all" and factor == 1):
             found.append(_audit_published(each, published, n_runs, false_alarm))
-    if output is Format.JSON:
-        print_json(found)
-    else:
-        print_text("\n".join(_as_text(one) for one in found))
+    print_result(output, found, (_as_text(one) for one in found))
     if not all(one["as_expected"] for one in found):
         raise typer.Exit(ExitCode.FAILED)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cli.terminal.options import OutputFormat
-from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text
+from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_result
 from verify.check import verify_file
 from verify.document import DocumentError
 
@@ -35,6 +35,6 @@ def verify(
             fail(f"{result}: {error}", ExitCode.USAGE, code=error.code)
         except ValueError as error:
             fail(str(error), ExitCode.USAGE, code="authority-unusable")
-        print_json(found.as_dict()) if output is Format.JSON else print_text(repr(found))
+        print_result(output, found.as_dict(), repr(found))
         if not found.holds:
             raise typer.Exit(ExitCode.FAILED)

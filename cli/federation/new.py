@@ -30,7 +30,7 @@ from cli.federation.pki import (
     write_authority,
     write_file,
 )
-from cli.terminal.output import ExitCode, Format, fail, print_json, print_text
+from cli.terminal.output import ExitCode, Format, fail, print_result
 from service.identity import Role
 from service.pki import KeyPair, issue_all
 from service.settings import check_addresses, host_fault
@@ -79,10 +79,8 @@ def new(
     except OSError as error:
         fail(f"cannot write {error.filename or folder}: {error.strerror}", ExitCode.USAGE)
     steps = next_steps(folder, layout)
-    if output is Format.JSON:
-        print_json({"written": [str(path) for path in written], "next": steps})
-    else:
-        print_text("\n".join([f"wrote {len(written)} files in {folder}", *steps]))
+    value = {"written": [str(path) for path in written], "next": steps}
+    print_result(output, value, [f"wrote {len(written)} files in {folder}", *steps])
 
 
 def layout_of(federation: str, parties: str, hosts: str, first_port: int, dial_out: str = "") -> Layout:

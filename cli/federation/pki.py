@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from cli.terminal.output import ExitCode, Format, fail, print_json, print_text
+from cli.terminal.output import ExitCode, Format, fail, print_result
 from service.identity import Role, check_name, role_named
 from service.pki import KeyPair, create_authority, issue_all
 
@@ -205,7 +205,5 @@ def write_file(path: Path, content: bytes, mode: int, *, replace: bool) -> None:
 
 def report(written: Sequence[Path], output: Format, *, next_step: str) -> None:
     """Print which files were written, and what to do with them."""
-    if output is Format.JSON:
-        print_json({"written": [str(path) for path in written]})
-    else:
-        print_text("\n".join([*(f"wrote {path}" for path in written), next_step]))
+    lines = [*(f"wrote {path}" for path in written), next_step]
+    print_result(output, {"written": [str(path) for path in written]}, lines)

@@ -19,7 +19,7 @@ from cli.federation.pki import (
     report,
     write_file,
 )
-from cli.terminal.output import ExitCode, Format, fail, print_json, print_text, say
+from cli.terminal.output import ExitCode, Format, fail, print_result, say
 from service.identity import Identity, role_named
 from service.signing_request import SigningRequest, certify_request, create_request, read_request
 
@@ -53,11 +53,9 @@ def request(
     except (PkiError, ValueError) as error:
         fail(error, ExitCode.USAGE)
     fingerprint = read_request(pair.certificate_pem).fingerprint
-    if output is Format.JSON:
-        print_json({"written": [str(key), str(asked)], "fingerprint": fingerprint})
-        return
-    print_text(f"wrote {key}, which stays here\nwrote {asked}\nfingerprint  {fingerprint}")
-    print_text(f"send {asked.name} to whoever runs the authority, and read the fingerprint to them by telephone")
+    lines = [f"wrote {key}, which stays here", f"wrote {asked}", f"fingerprint  {fingerprint}"]
+    lines.append(f"send {asked.name} to whoever runs the authority, and read the fingerprint to them by telephone")
+    print_result(output, {"written": [str(key), str(asked)], "fingerprint": fingerprint}, lines)
 
 
 @pki_app.command()

@@ -9,7 +9,7 @@ from cryptography import x509
 
 import cli.federation.requests  # noqa: F401 -- adds its commands
 from cli.federation.pki import PUBLIC_FILE, REVOKED, Output, PkiError, pki_app, read_authority, write_file
-from cli.terminal.output import ExitCode, Format, fail, print_json, print_text
+from cli.terminal.output import ExitCode, Format, fail, print_result
 from service.certificate_rules import check_issued_by, read_as
 from service.pki import read_pair
 from service.trust.revocation import RevocationList, create_list, read_list
@@ -45,18 +45,15 @@ def revoke(
         fail(f"cannot write {error.filename or path}: {error.strerror}", ExitCode.USAGE)
     except (PkiError, ValueError) as error:
         fail(error, ExitCode.USAGE)
-    if output is Format.JSON:
-        print_json(
-            {
-                "written": [str(path)],
-                "number": made.number,
-                "serials": sorted(f"{one:x}" for one in made.serials),
-                "not_valid_after": made.not_valid_after.isoformat(),
-            }
-        )
-        return
-    print_text(f"wrote {path}: {len(made.serials)} revoked, valid until {made.not_valid_after:%Y-%m-%d %H:%M} UTC")
-    print_text("send it to every member, whose [tls] names it as `revoked`; services read it again on SIGHUP")
+    value = {
+        "written": [str(path)],
+        "number": made.number,
+        "serials": sorted(f"{one:x}" for one in made.serials),
+        "not_valid_after": made.not_valid_after.isoformat(),
+    }
+    text = f"wrote {path}: {len(made.serials)} revoked, valid until {made.not_valid_after:%Y-%m-%d %H:%M} UTC"
+    told = "send it to every member, whose [tls] names it as `revoked`; services read it again on SIGHUP"
+    print_result(output, value, [text, told])
 
 
 def _before(path: Path, trusted: x509.Certificate) -> RevocationList | None:

@@ -15,7 +15,7 @@ import io
 import json
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum, StrEnum
 from pathlib import Path
@@ -87,6 +87,33 @@ def print_toml(text: str) -> None:
     """Print a configuration on standard output. TOML is UTF-8: where that is another encoding, escapes stand in it."""
     is_utf_8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
     print_text(text if is_utf_8 else text.encode("ascii", _ESCAPED).decode("ascii"))
+
+
+def print_result(
+    output: Format,
+    value: Any,
+    text: str | Iterable[str],
+    *,
+    by: Callable[[str], None] = print_text,
+    nothing: str = "",
+) -> None:
+    """Print a result in the form that was asked for.
+
+    Args:
+        output: the form.
+        value: the result as one JSON value.
+        text: the result for people, or its lines.
+        by: prints the text; `say` where the command is asked for what it does, not for what it prints.
+        nothing: said to people where there are no lines.
+    """
+    if output is Format.JSON:
+        print_json(value)
+        return
+    found = text if isinstance(text, str) else "\n".join(text)
+    if found or not nothing:
+        by(found)
+    else:
+        say(nothing)
 
 
 def say(text: str) -> None:
