@@ -2,9 +2,6 @@
 
 import json
 import math
-import re
-import shutil
-import unicodedata
 from typing import Annotated, Any
 
 import typer
@@ -14,14 +11,12 @@ from analyses.job.job import SECURITY_IN_WORDS, UNCHECKED_ORDER
 from cli.configuration.party_config import Config, read_config
 from cli.terminal.options import OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_result, print_text, say
+from cli.terminal.wrapping import terminal_columns, wrapped
 from service.codes.printed_time import printed_time
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]
 LABEL_COLUMNS = 13
 """Columns of a terminal that the label of a field takes."""
-
-FEWEST_COLUMNS, MOST_COLUMNS = 40, 200
-"""Columns of the narrowest and the widest terminal that texts are laid out for."""
 
 
 def jobs(config: Config, output: OutputFormat = Format.TEXT) -> None:
@@ -220,38 +215,11 @@ def _lines_of_match(match: dict[str, Any]) -> list[str]:
 
 
 def _field(label: str, text: str) -> list[str]:
-    """Return a labelled text in lines that the terminal does not wrap, broken between words.
-
-    Only a word that is longer than a line is cut: text of others must not reach the first column of the terminal.
-    """
-    most = _columns()
-    pieces, width = [""], 0
-    for word in re.findall(r"\S+\s*|\s+", text):
-        if width and width + _cells(word.rstrip()) > most:
-            pieces.append("")
-            width = 0
-        for character in word:
-            takes = _cells(character)
-            if width + takes > most:
-                pieces.append("")
-                width = 0
-            pieces[-1] += character
-            width += takes
-    lines = [piece.rstrip() for piece in pieces]
+    """Return a labelled text in lines that the terminal does not wrap."""
+    lines = [line.rstrip() for line in wrapped(text, terminal_columns() - LABEL_COLUMNS - 1)]
     return [
         f"  {name:10} {line}" for name, line in zip([label, *[""] * len(lines)], lines, strict=False) if line or name
     ]
-
-
-def _columns() -> int:
-    """Return how many cells of a line a field may take: those of the terminal, 80 in a pipe, less label and margin."""
-    columns = shutil.get_terminal_size(fallback=(80, 24)).columns
-    return min(max(columns, FEWEST_COLUMNS), MOST_COLUMNS) - LABEL_COLUMNS - 1
-
-
-def _cells(text: str) -> int:
-    """Return how many cells of a terminal a text takes; wide characters take two."""
-    return sum(2 if unicodedata.east_asian_width(character) in "WFA" else 1 for character in text)
 
 
 def _up(epsilon: float) -> str:

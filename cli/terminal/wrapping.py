@@ -1,0 +1,58 @@
+"""Texts in lines that a terminal does not wrap, broken between words."""
+
+import re
+import shutil
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+FEWEST_COLUMNS, MOST_COLUMNS = 40, 200
+"""Columns of the narrowest and the widest terminal that texts are laid out for."""
+
+HANGING = 4
+"""Columns by which the second and later pieces of a line are indented further than the first."""
+
+
+def terminal_columns() -> int:
+    """Return the columns of the terminal, 80 in a pipe, within the limits that texts are laid out for."""
+    return min(max(shutil.get_terminal_size(fallback=(80, 24)).columns, FEWEST_COLUMNS), MOST_COLUMNS)
+
+
+def wrapped(text: str, most: int) -> list[str]:
+    """Return a text in pieces that take at most `most` columns, spaces between them at their ends.
+
+    Only a word that is longer than a line is cut: text of others must not reach the first column of the terminal.
+    """
+    pieces, width = [""], 0
+    for word in re.findall(r"\S+\s*|\s+", text):
+        if width and width + _cells(word.rstrip()) > most:
+            pieces.append("")
+            width = 0
+        for character in word:
+            takes = _cells(character)
+            if width + takes > most:
+                pieces.append("")
+                width = 0
+            pieces[-1] += character
+            width += takes
+    return pieces
+
+
+def fitted(lines: Iterable[str], columns: int) -> Iterator[str]:
+    """Yield indented lines that take fewer than so many columns; what is left of one is indented further."""
+    for line in lines:
+        text = line.lstrip()
+        indent = len(line) - len(text)
+        first, *rest = wrapped(text, columns - indent - HANGING - 1)
+        yield " " * indent + first.rstrip()
+        yield from (" " * (indent + HANGING) + piece.rstrip() for piece in rest if piece.strip())
+
+
+def fitted_to_terminal(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines that the terminal does not wrap; in a pipe or a file they stay as they are."""
+    return fitted(lines, terminal_columns()) if sys.stdout.isatty() else iter(lines)
+
+
+def _cells(text: str) -> int:
+    """Return how many cells of a terminal a text takes; wide characters take two."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WFA" else 1 for character in text)

@@ -1,0 +1,22 @@
+import pytest
+
+from cli.terminal.wrapping import HANGING, fitted
+
+LISTED = [
+    "bank.customers: 1000 to 200000 rows, rows have ids",
+    "  at once, within limits on epsilon: clustering, joint-mean, joint-sum, least-squares, pca",
+]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 200])
+def test_lines_fit_a_terminal_and_what_is_left_of_one_is_indented_further(columns):
+    found = list(fitted(LISTED, columns))
+    assert all(len(line) < columns for line in found)
+    assert " ".join(" ".join(found).split()) == " ".join(" ".join(LISTED).split())
+    begin = [line for line in found if not line.startswith(" " * HANGING)]
+    assert len(begin) == len(LISTED)
+    assert found == LISTED or columns < 100
+
+
+def test_a_word_that_is_longer_than_a_line_is_cut():
+    assert list(fitted(["ab " + "x" * 50], 40)) == ["ab", " " * 4 + "x" * 35, " " * 4 + "x" * 15]
