@@ -1,8 +1,9 @@
 """Turns what is kept of all measurements into `docs/benchmarks.md`."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any
 
+from bench.analyses.table import cells
 from bench.targets import target_rows
 from mpc.protocol.double_sharing import EXTRA_ROUNDS_S, LINK_NS_PER_BYTE
 
@@ -144,7 +145,7 @@ def as_markdown(kept: Reports, machine: dict[str, Any]) -> str:
         INTRODUCTION.format(machines=_machines(kept, machine)),
         _remarks(kept),
         "## Targets\n",
-        _table(("what", "target", "measured", "met", "command"), target_rows(kept)),
+        cells(("what", "target", "measured", "met", "command"), target_rows(kept)),
     ]
     parts += [text for section in SECTIONS if (text := section(reports))]
     return "\n".join(part for part in parts if part)
@@ -199,7 +200,7 @@ def _services(reports: Reports) -> str:
         )
     picture = "\n![Seconds over rows and over columns: ours, MPyC, NumPy](images/benchmarks.png)\n"
     picture += "\n![Processor seconds over rows, columns, parties and members](images/growth.png)\n"
-    return SERVICES + "\n" + _table(head, lines) + picture if lines else ""
+    return SERVICES + "\n" + cells(head, lines) + picture if lines else ""
 
 
 def _processor(report: dict[str, Any]) -> tuple[str, str, str]:
@@ -227,7 +228,7 @@ def _products(reports: Reports) -> str:
             wire = f"{run['wire_bytes_per_product']:.2f}" if "wire_bytes_per_product" in run else ""
             lines.append((who, f"{rate:.2f}", f"{run['sent_bytes_per_product']:.2f}", wire, f"{memory:.0f} MB"))
     first = f"{report['elements']:,} elements, {report['parties']} parties"
-    return PRODUCTS + "\n" + _table((first, "million per s", "bytes each", "on the wire", "memory"), lines)
+    return PRODUCTS + "\n" + cells((first, "million per s", "bytes each", "on the wire", "memory"), lines)
 
 
 def _reduction(reports: Reports) -> str:
@@ -247,7 +248,7 @@ def _reduction(reports: Reports) -> str:
             size = f"N = {row['parties']}, {row['elements']:,} elements"
             wrong.append(f"* {size}: it chooses {words[row['chosen']]}, {slower / faster:.2f} times the other's time")
     head = ("N", "elements", *(f"{text}: bytes, ns each, batch" for text in words.values()), "faster", "the rule")
-    text = REDUCTION.format(link=LINK_NS_PER_BYTE, rounds_ms=1e3 * EXTRA_ROUNDS_S) + "\n" + _table(head, lines)
+    text = REDUCTION.format(link=LINK_NS_PER_BYTE, rounds_ms=1e3 * EXTRA_ROUNDS_S) + "\n" + cells(head, lines)
     if wrong:
         text += "\n**The rule and this measurement disagree:**\n\n" + "\n".join(wrong) + "\n"
     return text
@@ -262,7 +263,7 @@ def _owners(reports: Reports) -> str:
     head = ("job", "first job", "sent by an owner", "by a compute party", "memory of one", "of the coordinator")
     times = (f"{report['seconds']:.2f} s", f"{report['first_job_s']:.2f} s")
     row = (*times, sent["owner"], sent["compute"], memory["compute"], memory["coordinator"])
-    return OWNERS.format(**report) + "\n" + _table(head, [row])
+    return OWNERS.format(**report) + "\n" + cells(head, [row])
 
 
 def _growth(reports: Reports) -> str:
@@ -278,7 +279,7 @@ def _growth(reports: Reports) -> str:
         times = (f"{job['processor_s']:.2f} s", f"{job['ns_per_cell']:.0f} ns")
         memory = [f"{job[f'{kind}_mb']:.0f} MB" for kind in ("peak_resident", "own", "file", "kept")]
         lines.append((job["analysis"], str(job["columns"]), f"{job['rows']:,}", *times, *memory))
-    return GROWTH.format(compiler=compiler) + "\n" + _table(head, lines)
+    return GROWTH.format(compiler=compiler) + "\n" + cells(head, lines)
 
 
 def _masked_sums(reports: Reports) -> str:
@@ -298,7 +299,7 @@ def _masked_sums(reports: Reports) -> str:
         lines.append(
             (size, str(run["vanished"]), *times, memory, f"{run['sent_bytes_by_a_member'] / 1e6:.2f} MB", *flower)
         )
-    table = _table((*head, "Flower, services", "Flower, in memory"), lines) if lines else ""
+    table = cells((*head, "Flower, services", "Flower, in memory"), lines) if lines else ""
     core = ""
     if "secagg_core" in reports:
         failures = reports["secagg_core"]["ring"]["failures_at_dropout"]
@@ -323,7 +324,7 @@ def _local_gram(reports: Reports) -> str:
         ratios = [f"{row[name]:.1f}" for name in ("ratio_to_float64", "ratio_to_dsyrk")]
         lines.append([f"{row['rows']} x {row['columns']}", str(row["primes"]), *times, galois, *ratios])
     head = ("rows x columns", "primes", "shares", "float64", "float64 dsyrk", "galois", "to float64", "to dsyrk")
-    return KERNELS + "\n" + _table(head, lines)
+    return KERNELS + "\n" + cells(head, lines)
 
 
 def _sharing(reports: Reports) -> str:
@@ -331,7 +332,7 @@ def _sharing(reports: Reports) -> str:
         return ""
     rows = reports["sharing"]["sharing"]
     lines = [(row["step"], f"{row['ms']:.2f} ms", f"{row['ratio_to_float64_add']:.1f}") for row in rows]
-    return SHARING.format(**rows[0]) + "\n" + _table(("step", "time", "to float64 sum"), lines)
+    return SHARING.format(**rows[0]) + "\n" + cells(("step", "time", "to float64 sum"), lines)
 
 
 def _noise(reports: Reports) -> str:
@@ -345,8 +346,8 @@ def _noise(reports: Reports) -> str:
     for row in report["parameters"]:
         theirs = "" if row["numpy_per_s"] is None else f"{report['size'] / row['numpy_per_s']:.2f} s"
         skellam.append((f"{float(row['mu']):.3g}", f"{report['size'] / row['per_s']:.2f} s", theirs))
-    first = _table(("scale, or standard deviation", "discrete Laplace", "discrete Gaussian"), scales)
-    second = _table(("Skellam mu", "ours", "NumPy's difference of Poisson numbers"), skellam)
+    first = cells(("scale, or standard deviation", "discrete Laplace", "discrete Gaussian"), scales)
+    second = cells(("Skellam mu", "ours", "NumPy's difference of Poisson numbers"), skellam)
     return NOISE.format(**report) + "\n" + first + "\n" + second
 
 
@@ -355,7 +356,7 @@ def _ledger(reports: Reports) -> str:
         return ""
     rates = reports["ledger"]["jobs_per_second_by_threads"]
     lines = [(threads, f"{rate:.0f}") for threads, rate in rates.items()]
-    return LEDGER.format(**reports["ledger"]) + "\n" + _table(("threads", "jobs per second"), lines)
+    return LEDGER.format(**reports["ledger"]) + "\n" + cells(("threads", "jobs per second"), lines)
 
 
 def _utility(reports: Reports) -> str:
@@ -370,7 +371,7 @@ def _utility(reports: Reports) -> str:
     for row in report["epsilons"]:
         captured = [f"{row[name]:.4f}" for name in ("ours", "central", "local_noise")]
         lines.append([f"{row['epsilon']:g}", *captured, f"{row['ours_to_central']:+.3%}"])
-    table = _table(("epsilon", "ours", "central", "local noise", "ours to central"), lines)
+    table = cells(("epsilon", "ours", "central", "local noise", "ours to central"), lines)
     return UTILITY.format(setting=setting, exact=report["exact"]) + "\n" + table
 
 
@@ -387,8 +388,3 @@ SECTIONS: tuple[Callable[[Reports], str], ...] = (
     _ledger,
     _utility,
 )
-
-
-def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    rows = [head, ["---"] * len(head), *lines]
-    return "".join("| " + " | ".join(row) + " |\n" for row in rows)

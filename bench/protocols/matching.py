@@ -12,24 +12,13 @@ are what the sessions count, and must be what `sent_bytes` says; memory counts e
 
 import argparse
 import json
-import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from bench.machine import ONE_THREAD, describe_machine
-from demo.local_mesh import write_mesh
+from bench.machine import describe_machine
+from bench.protocols.members import WrongResultError, run_members
 from mpc.matching.revealed import sent_bytes
-
-TIMEOUT_S = 3600.0
-DEADLINE_S = 300.0
-
-
-class WrongMatchError(RuntimeError):
-    """A party failed, or sent something else than the formula says."""
 
 
 def n_exponentiations(n_ids: int, n_parties: int) -> int:
@@ -39,30 +28,12 @@ def n_exponentiations(n_ids: int, n_parties: int) -> int:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Run the parties, and add up what they measured."""
-    names = [f"party-{number}" for number in range(1, options.parties + 1)]
-    with tempfile.TemporaryDirectory(prefix="moiety-bench-") as folder:
-        processes = [
-            subprocess.Popen(
-                [sys.executable, "-m", "bench.protocols.matching_member", str(file), "--ids", str(options.ids)],
-                stdout=subprocess.PIPE,
-                env={**os.environ, **ONE_THREAD},
-            )
-            for file in write_mesh(Path(folder), names, deadline_s=DEADLINE_S).values()
-        ]
-        try:
-            outputs = [process.communicate(timeout=TIMEOUT_S)[0] for process in processes]
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
-    if any(process.returncode for process in processes):
-        raise WrongMatchError("a party failed; it has said why")
-    reports = [json.loads(output) for output in outputs]
+    reports = run_members("bench.protocols.matching_member", options.parties, ["--ids", options.ids])
     owners = range(1, options.parties + 1)
     sizes = dict.fromkeys(owners, options.ids)
     sent = {number: report["sent_bytes"] for number, report in enumerate(reports, start=1)}
     if sent != sent_bytes(owners, sizes):
-        raise WrongMatchError(f"the parties sent {sent} bytes, the formula says {sent_bytes(owners, sizes)}")
+        raise WrongResultError(f"the parties sent {sent} bytes, the formula says {sent_bytes(owners, sizes)}")
 
     def total(name: str) -> float:
         return float(sum(report[name] for report in reports))

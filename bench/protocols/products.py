@@ -12,28 +12,18 @@ counts the whole process from its start.
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.machine import ONE_THREAD, describe_machine
+from bench.machine import describe_machine
 from bench.peers.environment import UNAVAILABLE, PeerUnavailableError
 from bench.peers.mpyc_environment import PeerRun, ensure_mpyc, run_peer
+from bench.protocols.members import WrongResultError, run_members
 from bench.protocols.products_member import operand
-from demo.local_mesh import write_mesh
-
-TIMEOUT_S = 300.0
-
-
-class WrongResultError(RuntimeError):
-    """Somebody computed another product than NumPy."""
 
 
 def run_ours(n_elements: int, n_primes: int, n_parties: int, t: int, repeats: int) -> dict[str, Any]:
@@ -48,33 +38,6 @@ def run_ours(n_elements: int, n_primes: int, n_parties: int, t: int, repeats: in
             when: max(r["peak_resident_bytes"][when] for r in reports) for when in ("imports", "inputs", "products")
         },
     }
-
-
-def run_members(module: str, n_parties: int, arguments: Sequence[object]) -> list[dict[str, Any]]:
-    """Run a module as separate processes that join each other, and return what each printed.
-
-    Raises:
-        WrongResultError: one failed.
-    """
-    names = [f"party-{number}" for number in range(1, n_parties + 1)]
-    with tempfile.TemporaryDirectory(prefix="moiety-bench-") as folder:
-        processes = [
-            subprocess.Popen(
-                [sys.executable, "-m", module, str(file), *map(str, arguments)],
-                stdout=subprocess.PIPE,
-                env={**os.environ, **ONE_THREAD},
-            )
-            for file in write_mesh(Path(folder), names).values()
-        ]
-        try:
-            outputs = [process.communicate(timeout=TIMEOUT_S)[0] for process in processes]
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
-    if any(process.returncode for process in processes):
-        raise WrongResultError("a party failed; it has said why")
-    return [json.loads(output) for output in outputs]
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:

@@ -11,47 +11,21 @@ are opened and every party checks them.
 
 import argparse
 import json
-import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from bench.machine import ONE_THREAD, describe_machine
-from demo.local_mesh import write_mesh
-
-TIMEOUT_S = 3600.0
-DEADLINE_S = 300.0
-
-
-class WrongMatchError(RuntimeError):
-    """A party failed."""
+from bench.machine import describe_machine
+from bench.protocols.members import run_members
 
 
 def measure(n_rows: int, n_columns: int, n_parties: int, n_primes: int) -> dict[str, Any]:
     """Run the parties, and add up what they measured."""
-    names = [f"party-{number}" for number in range(1, n_parties + 1)]
-    sizes = ["--rows", str(n_rows), "--columns", str(n_columns), "--primes", str(n_primes)]
-    with tempfile.TemporaryDirectory(prefix="moiety-bench-") as folder:
-        processes = [
-            subprocess.Popen(
-                [sys.executable, "-m", "bench.protocols.secret_matching_member", str(file), *sizes],
-                stdout=subprocess.PIPE,
-                env={**os.environ, **ONE_THREAD},
-            )
-            for file in write_mesh(Path(folder), names, deadline_s=DEADLINE_S).values()
-        ]
-        try:
-            outputs = [process.communicate(timeout=TIMEOUT_S)[0] for process in processes]
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
-    if any(process.returncode for process in processes):
-        raise WrongMatchError("a party failed; it has said why")
-    reports = [json.loads(output) for output in outputs]
+    reports = run_members(
+        "bench.protocols.secret_matching_member",
+        n_parties,
+        ["--rows", n_rows, "--columns", n_columns, "--primes", n_primes],
+    )
     processor_s = sum(report["processor_s"] for report in reports)
     return {
         "rows": n_rows,
