@@ -12,10 +12,12 @@ imports, opens, loops on a condition or branches on a value is refused with its 
 
 import ast
 import itertools
+from functools import partial
 from typing import Any, NoReturn
 
-from analyses.circuit.program import MAX_STEPS, N_OPERANDS, program_of
+from analyses.circuit.program import MAX_STEPS, N_OPERANDS, no_operation, program_of
 from analyses.job.job import JobError
+from analyst.recorded_vectors import VECTORS
 from mpc.hidden import Hidden
 
 BUILTINS = {"range": range, "len": len, "sum": sum, "zip": zip, "enumerate": enumerate, "reversed": reversed}
@@ -107,16 +109,22 @@ class Recorder:
         self._numbers = itertools.count(1)
 
     def __getattr__(self, name: str) -> Any:
+        if name in VECTORS:
+            return partial(VECTORS[name], self)
         if name not in N_OPERANDS:
-            raise JobError(f"there is no operation c.{name}; there are {', '.join(sorted(N_OPERANDS))}, and open")
+            raise JobError(no_operation(name, f"{', '.join(sorted(VECTORS))}, and open"))
 
-        async def operation(*operands: "Recorded | int") -> Recorded:
-            return self.step(name, *operands)
+        async def operation(*operands: "Recorded | int", **named: int) -> Recorded:
+            if named.keys() - {"scale_bits", "n_bits"}:
+                raise JobError(f"{name} takes nothing by name but scale_bits and n_bits")
+            return self.step(name, *operands, *named.values())
 
         return operation
 
     def step(self, operation: str, *operands: "Recorded | int") -> Recorded:
         """Write a step and return it."""
+        if len(operands) != N_OPERANDS[operation]:
+            raise JobError(f"{operation} takes {N_OPERANDS[operation]} operands, not {len(operands)}")
         for operand in operands:
             if not isinstance(operand, Recorded | int) or isinstance(operand, bool):
                 raise JobError(f"{operation} takes rows and whole numbers, not {type(operand).__name__}")

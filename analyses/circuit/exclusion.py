@@ -20,7 +20,8 @@ it can differ from 0; it may miss some, and never states one that does not hold:
 
 from collections.abc import Mapping, Sequence
 
-from analyses.circuit.program import Program, Range, Step
+from analyses.circuit.functions import Range
+from analyses.circuit.program import Program, Step
 
 Condition = tuple[str, int]
 """A step and the value that it must have."""

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from analyses.circuit.errors import errors_of
 from analyses.circuit.exclusion import Condition, exclusive_values
-from analyses.circuit.program import Program, Range, program_of, ranges_of
-from analyses.circuit.steps import check_room, walk_through
+from analyses.circuit.functions import Range
+from analyses.circuit.program import MAX_MASKED, Program, program_of, ranges_of
+from analyses.circuit.steps import check_room, n_masked, walk_through
 from analyses.job.declared_rows import JointRowsParams, parameters_of
 from analyses.job.job import Job, JobError
 from analyses.job.plan import Plan, check_roster, check_schemas, protected_of, protects_persons
@@ -27,7 +29,7 @@ from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.moduli import PRIMES
-from mpc.errors import FieldTooSmallError, TooFewPartiesError
+from mpc.errors import FieldTooSmallError, LocalFaultError, TooFewPartiesError
 from mpc.protocol.operations.bits import STATISTICAL_BITS
 from mpc.traffic.walk import Traffic
 
@@ -67,7 +69,18 @@ class CircuitPlan(Plan):
     @cached_property
     def ranges(self) -> dict[str, Range]:
         """Range of each step."""
-        return ranges_of(self.program, bounds_of(self.job, self.schemas))
+        return ranges_of(self.program, bounds_of(self.job, self.schemas), t=self.job.t)
+
+    @cached_property
+    def n_masked(self) -> int:
+        """Masked openings per row."""
+        return n_masked(self.program, self.ranges, self.job.t)
+
+    @cached_property
+    def roundings(self) -> tuple[float, ...]:
+        """For each opening, how far what one row adds may be off its exact value: functions round."""
+        errors = errors_of(self.program, self.ranges, t=self.job.t)
+        return tuple(float(errors[str(step.operands[0])]) for step in self.program.opened)
 
     @cached_property
     def opened_ranges(self) -> tuple[Range, ...]:
@@ -116,10 +129,16 @@ class CircuitPlan(Plan):
     def report_of_releases(self) -> dict[str, Any]:
         """Return the cost in both views, and for each opening its range, weight and error."""
         what = f"the {len(self.weights)} sums of program {self.program.digest}"
-        besides = masked_delta(self.program, self.protected)
+        besides = masked_delta(self.n_masked, self.protected)
         report = self.noise.report(what, self.job.privacy.delta - besides) | {"delta": self.job.privacy.delta}
         opened = zip(
-            self.program.opened, self.opened_ranges, self.weights, self.standard_errors, self.exclusive, strict=True
+            self.program.opened,
+            self.opened_ranges,
+            self.weights,
+            self.standard_errors,
+            self.exclusive,
+            self.roundings,
+            strict=True,
         )
         return report | {
             "program": {
@@ -127,9 +146,10 @@ class CircuitPlan(Plan):
                 "openings": [
                     {"name": s.name, "line": s.line, "row_range": list(r), "weight": w, "standard_error": e}
                     | ({} if only is None else {"only_where": f"{only[0]} = {only[1]}"})
-                    for s, r, w, e, only in opened
+                    | ({"rounding_per_row": rounding} if rounding else {})
+                    for s, r, w, e, only, rounding in opened
                 ],
-                "masked_openings_per_row": self.program.n_masked,
+                "masked_openings_per_row": self.n_masked,
                 "delta_of_masked_openings": besides,
             }
         }
@@ -174,6 +194,17 @@ class ColumnRows(OwnRows):
         """See `OwnRows`."""
         return (self._width,)
 
+    def __call__(self, rows: slice) -> NDArray[np.int64]:
+        """See `OwnRows`. Rows that do not count hold what is nearest 0 within the bounds.
+
+        Masks are as long as ranges ask for, so no row, counted or not, may leave them.
+        """
+        integers, n_columns = super().__call__(rows), len(self._columns)
+        lower = np.array([int(column.lower) for column in self._columns])
+        upper = np.array([int(column.upper) for column in self._columns])
+        integers[:, :n_columns] = np.clip(integers[:, :n_columns], lower, upper)
+        return integers
+
     def quantise(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         """See `OwnRows.quantise`; what is counted is values that were no integers within the bounds."""
         integers = np.ones((len(values), self._width), dtype=np.int64)  # rows that do not count become 0 altogether
@@ -192,6 +223,8 @@ def sensitivities(
 
     Row i adds w_k f_k(i) to opening k, where f_k(i) depends on row i alone and lies in [low_k, high_k]
     (`analyses.circuit.program.ranges_of`): values are mapped into the bounds of their columns before anything else.
+    Functions round by masks besides, which are drawn anew for each row, whatever it holds: with all masks as they are,
+    other rows add what they added, and row i something in that range.
 
         a record more or less     moves opening k by w_k f_k:            at most w_k max(|low_k|, |high_k|);
         a record replaced         by w_k (f_k - f'_k):                   at most w_k (high_k - low_k).
@@ -228,8 +261,8 @@ def _largest(moves: Sequence[int], leaving: Sequence[int], exclusive: Sequence[C
     return always + max([*within.values(), two])
 
 
-def masked_delta(program: Program, protected: Protected) -> float:
-    """Return how much of delta the masked openings of comparisons take.
+def masked_delta(n_masked: int, protected: Protected) -> float:
+    """Return how much of delta the masked openings of comparisons and functions take, so many per row.
 
     Let H be what t parties see where the openings of one record's rows are those of another record, and all else is
     as it is. Each opening tells two values apart with an advantage of at most 2^-40 (`mpc.protocol.operations.bits`),
@@ -237,7 +270,7 @@ def masked_delta(program: Program, protected: Protected) -> float:
     alone, which cost (epsilon, delta'): delta = delta' + n 2^-40. Twice that is taken: a record that finds or loses a
     match changes which rows there are at two places.
     """
-    return 2 * program.n_masked * protected.most_rows * 2.0**-STATISTICAL_BITS
+    return 2 * n_masked * protected.most_rows * 2.0**-STATISTICAL_BITS
 
 
 def weights_of(ranges: Sequence[Range]) -> tuple[int, ...]:
@@ -278,7 +311,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> CircuitPlan:
     params = parameters_of(job, schemas, CircuitParams)
     program = program_of(params.program)
     bounds = bounds_of(job, schemas)
-    ranges = ranges_of(program, bounds)
+    ranges = ranges_of(program, bounds, t=job.t)
     unused = sorted(set(bounds) - set(program.columns))
     if unused:
         raise JobError(f"inputs: the program does not use column {unused[0]}; leave it out of `columns`")
@@ -287,8 +320,15 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> CircuitPlan:
         if of == (0, 0):
             raise JobError(f"parameters.program: line {step.number}, {step.line!r}: it is always 0")
     weights = weights_of(opened)
+    errors_of(program, ranges, t=job.t)
+    try:
+        masked = n_masked(program, ranges, job.t)
+    except (FieldTooSmallError, LocalFaultError) as error:
+        raise JobError(f"parameters.program: {error}") from error
+    if masked > MAX_MASKED:
+        raise JobError(f"parameters.program: {masked} values per row are opened under masks, more than {MAX_MASKED}")
     target, protected = job.privacy, protected_of(job, tuple(schemas))
-    besides = masked_delta(program, protected)
+    besides = masked_delta(masked, protected)
     if besides >= target.delta:
         raise JobError(
             f"privacy.delta: {target.delta:g} is not more than the {besides:.2g} that comparisons take of it"

@@ -21,6 +21,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from analyses.circuit.functions import FUNCTIONS, Range
 from analyses.job.job import JobError
 
 MAX_STEPS = 1000
@@ -35,8 +36,6 @@ NAME = r"[a-z][a-z0-9_]{0,39}"
 LINE = re.compile(rf"(open )?({NAME}) = ({NAME})\((.*)\)")
 COLUMN = re.compile(r"[a-z0-9-]+\.[^\s,()]+")
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
-
-Range = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Program:
 
     @property
     def n_masked(self) -> int:
-        """Masked openings per row."""
+        """Masked openings of comparisons per row; those of functions follow from ranges."""
         return sum(step.operation in MASKED for step in self.steps)
 
 
@@ -145,10 +144,40 @@ RANGES: Mapping[str, Callable[..., Range]] = {
 }
 """Operation to the range of its result."""
 
-N_OPERANDS = {name: 3 if name == "select" else 2 for name in RANGES}
+N_OPERANDS = {name: 3 if name == "select" else 2 for name in RANGES} | {
+    name: function.n_operands for name, function in FUNCTIONS.items()
+}
+
+SINGLE = "rows have no order in a program, and each step works on one row"
+
+INSTEAD: Mapping[str, str] = {
+    "shuffle": SINGLE,
+    "group_sums": "for each group multiply equal(key, group) by the values and open the sum: all cost as one",
+    "mean": "open the sum and the number of rows, and divide afterwards: noise does not change by that",
+    "variance": "open the sums of x, of mul(x, x) and the number of rows, and divide afterwards",
+    "smooth": "a function of one's own is no text that owners could read: write a polynomial with mul and truncate",
+    "power": "write reciprocal, sqrt or reciprocal_sqrt",
+    "random_bits": "what a program opens follows from the rows alone; noise comes of the plan",
+    "inverse": "steps are integers with ranges, which have no inverses: write reciprocal or divide",
+    "inv": "open sums of products, and invert their matrix afterwards",
+    "solve": "open sums of products, and solve afterwards",
+    "det": "open sums of products, and take their determinant afterwards",
+    "take": "each step works on one row, and has no places",
+    "matmul_fixed": "each step works on one row: write mul and truncate, and sums of it",
+    "matmul": "each step works on one row: write mul, and sums of it",
+    "reduce": "products are reduced where a further step needs it",
+}
+"""Operations of `Computation` that programs lack, and what to write instead."""
 
 MASKED = frozenset({"less", "less_equal", "equal", "minimum", "maximum", "low_bits", "floor_shift"})
 """Operations that open their operands under a mask (`mpc.protocol.operations.bits`)."""
+
+
+def no_operation(name: str, besides: str = "column") -> str:
+    """Return what is said of an operation that there is not; `besides` is what there is besides those of lines."""
+    why = INSTEAD.get(name)
+    what = f"there is no operation {name}"
+    return f"{what}: {why}" if why else f"{what}; there are {', '.join(sorted(N_OPERANDS))}, {besides}"
 
 
 def program_of(lines: Sequence[str], where: str = "parameters.program") -> Program:
@@ -197,8 +226,8 @@ def _step_of(line: str, number: int, steps: Mapping[str, Step]) -> Step:
         if COLUMN.fullmatch(inside) is None:
             raise ValueError("a column is named as in column(party.name)")
         return Step(name, operation, (inside,), line, number)
-    if operation != "sum" and operation not in RANGES:
-        raise ValueError(f"there is no operation {operation}; there are column, {', '.join(sorted(RANGES))}")
+    if operation != "sum" and operation not in N_OPERANDS:
+        raise ValueError(no_operation(operation))
     needed = 1 if operation == "sum" else N_OPERANDS[operation]
     if len(texts) != needed:
         raise ValueError(f"{operation} takes {needed} operands, not {len(texts)}")
@@ -217,12 +246,15 @@ def _step_of(line: str, number: int, steps: Mapping[str, Step]) -> Step:
     return Step(name, operation, tuple(operands), line, number)
 
 
-def ranges_of(program: Program, bounds: Mapping[str, Range], where: str = "parameters.program") -> dict[str, Range]:
+def ranges_of(
+    program: Program, bounds: Mapping[str, Range], *, t: int, where: str = "parameters.program"
+) -> dict[str, Range]:
     """Return the range of each step.
 
     Args:
         program: the steps.
         bounds: column to its bounds.
+        t: number of colluding parties: functions are off by more the more there are.
         where: beginning of the texts of errors.
 
     Raises:
@@ -240,6 +272,8 @@ def ranges_of(program: Program, bounds: Mapping[str, Range], where: str = "param
                 if column not in bounds:
                     raise ValueError(f"the job brings no column {column}")
                 found[step.name] = bounds[column]
+            elif step.operation in FUNCTIONS:
+                found[step.name] = FUNCTIONS[step.operation].range_of(t, *map(of, step.operands))
             else:
                 found[step.name] = RANGES[step.operation](*map(of, step.operands))
                 if step.operation == "mul" and step.operands[0] == step.operands[1]:

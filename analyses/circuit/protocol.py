@@ -74,6 +74,7 @@ async def coordinator(session: Session, plan: CircuitPlan) -> dict[str, Any]:
         "names": [step.name for step in plan.program.opened],
         "values": [int(value) / weight for value, weight in zip(opened.values, plan.weights, strict=True)],
         "standard_errors": plan.standard_errors,
+        **({"roundings_per_row": list(plan.roundings)} if any(plan.roundings) else {}),
         "wrong_shares_from": c.names_of(opened.wrong),
         "privacy": plan.privacy_report(),
     }

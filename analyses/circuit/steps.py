@@ -7,10 +7,12 @@ summed may be a product as it is.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from analyses.circuit.program import MASKED, Program, Range, Step
+from analyses.circuit.functions import FUNCTIONS, Range, outline
+from analyses.circuit.program import MASKED, Program, Step
 from mpc.arithmetic.field import ResidueField
-from mpc.protocol.operations.bits import high_bits
-from mpc.protocol.operations.comparisons import Comparisons
+from mpc.arithmetic.moduli import PRIMES
+from mpc.errors import FieldTooSmallError, LocalFaultError
+from mpc.protocol.operations.functions import Functions
 from mpc.protocol.shared import SharedArray, stack
 from mpc.traffic import circuits
 from mpc.traffic.shares import ShareTraffic
@@ -19,7 +21,7 @@ Value = SharedArray | int
 
 
 async def row_sums(
-    c: Comparisons,
+    c: Functions,
     program: Program,
     ranges: Mapping[str, Range],
     columns: Mapping[str, SharedArray],
@@ -52,14 +54,18 @@ async def row_sums(
             a, b = (values[o] if isinstance(o, str) else o for o in step.operands)
             value = _array(a + b if step.operation == "add" else a - b)
         else:
-            value = await _applied(c, step, ranges, [await low(operand) for operand in step.operands])
+            takes_products = step.operation == "truncate"
+            operands = [
+                (values[str(o)] if takes_products and isinstance(o, str) else await low(o)) for o in step.operands
+            ]
+            value = await _applied(c, step, ranges, operands)
         values[step.name] = replace(value, bound=_size(ranges[step.name]))
     if counting is None:
         return stack([_array(values[str(step.operands[0])]).sum(0) for step in program.opened])
     return stack([(_array(await low(step.operands[0])) * counting).sum(0) for step in program.opened])
 
 
-async def _applied(c: Comparisons, step: Step, ranges: Mapping[str, Range], operands: list[Value]) -> SharedArray:
+async def _applied(c: Functions, step: Step, ranges: Mapping[str, Range], operands: list[Value]) -> SharedArray:
     """Return what a step that multiplies or compares makes of operands of degree t."""
     name = step.operation
     if name == "mul":
@@ -69,8 +75,12 @@ async def _applied(c: Comparisons, step: Step, ranges: Mapping[str, Range], oper
         assert isinstance(n_bits, int), "ranges have been computed"
         shifted: SharedArray = await getattr(c, name)(_array(x), n_bits)
         return shifted
+    if name in FUNCTIONS:
+        *operands, scale_bits = operands
     like = next(operand for operand in operands if isinstance(operand, SharedArray))
     arrays = [like * 0 + o if isinstance(o, int) else o for o in operands]
+    if name in FUNCTIONS:
+        return await FUNCTIONS[name].run(c, *arrays, scale_bits, ranges_of_operands(step, ranges))
     if name == "select":
         bit, x, y = arrays
         return y + bit * (x - y)
@@ -78,9 +88,14 @@ async def _applied(c: Comparisons, step: Step, ranges: Mapping[str, Range], oper
     return compared
 
 
+def ranges_of_operands(step: Step, ranges: Mapping[str, Range]) -> list[Range]:
+    """Return the range of each operand; of an integer, itself."""
+    return [(operand, operand) if isinstance(operand, int) else ranges[operand] for operand in step.operands]
+
+
 def largest_difference(step: Step, ranges: Mapping[str, Range]) -> int:
     """Return the bound on the difference of the operands of a comparison."""
-    a, b = ((o, o) if isinstance(o, int) else ranges[o] for o in step.operands)
+    a, b = ranges_of_operands(step, ranges)
     return max(abs(a[0] - b[1]), abs(a[1] - b[0]))
 
 
@@ -95,14 +110,23 @@ def check_room(program: Program, ranges: Mapping[str, Range], field: ResidueFiel
     """Refuse a field without room for the masks.
 
     Raises:
-        FieldTooSmallError: a step needs a larger one.
+        FieldTooSmallError: a step needs a larger one; names its line.
+        LocalFaultError: a function has no polynomial on its interval; names its line.
     """
     for step in program.steps:
-        if step.operation in MASKED:
-            n_bits = n_bits_of(step, ranges)
-            is_shift = step.operation in ("low_bits", "floor_shift")
-            largest = _size(ranges[str(step.operands[0])]) if is_shift else largest_difference(step, ranges)
-            high_bits(field, t, (1 << max(largest.bit_length(), n_bits)) + largest, n_bits)
+        if step.operation in MASKED or step.operation in FUNCTIONS:
+            try:
+                _walk_through_masked(outline(len(field.primes), t), step, ranges, 1)
+            except (FieldTooSmallError, LocalFaultError) as error:
+                raise type(error)(f"line {step.number}, {step.line[:80]!r}: {error}") from None
+
+
+def n_masked(program: Program, ranges: Mapping[str, Range], t: int) -> int:
+    """Return the masked openings per row, those of functions included; errors as of `check_room`."""
+    check_room(program, ranges, ResidueField(len(PRIMES)), t)
+    share = outline(len(PRIMES), t)
+    walk_through(share, program, ranges, 1, counts=False)
+    return share.n_opened
 
 
 def walk_through(
@@ -121,7 +145,7 @@ def walk_through(
         if step.operation in ("add", "sub"):
             degrees[step.name] = max(map(of, step.operands))
             continue
-        for operand in step.operands:
+        for operand in step.operands if step.operation != "truncate" else ():
             if of(operand) > share.t:
                 share.reduce(n_rows)
                 degrees[str(operand)] = share.t
@@ -130,18 +154,30 @@ def walk_through(
             secret = [o for o in step.operands if isinstance(o, str)]
             degrees[step.name] = 2 * share.t if step.operation == "select" or len(secret) > 1 else share.t
         else:
-            _walk_through_masked(share, step, n_bits_of(step, ranges), n_rows)
+            _walk_through_masked(share, step, ranges, n_rows, of(step.operands[0]))
     for step in program.opened if counts else ():
         if of(step.operands[0]) > share.t:
             share.reduce(n_rows)
             degrees[str(step.operands[0])] = share.t
 
 
-def _walk_through_masked(share: ShareTraffic, step: Step, n_bits: int, n_rows: int) -> None:
+def _walk_through_masked(
+    share: ShareTraffic, step: Step, ranges: Mapping[str, Range], n_rows: int, degree: int | None = None
+) -> None:
+    """Walk through a step that opens something under masks; `degree` is that of what `truncate` takes."""
+    given = ranges_of_operands(step, ranges)
+    if step.operation == "truncate":
+        circuits.truncate(share, n_rows, _size(given[0]), given[1][0], degree)
+        return
+    if step.operation in FUNCTIONS:
+        FUNCTIONS[step.operation].walk(share, n_rows, *given)
+        return
+    n_bits = n_bits_of(step, ranges)
     if step.operation == "equal":
         circuits.is_zero(share, n_rows, n_bits)
         return
-    circuits.less(share, n_rows, n_bits)
+    is_shift = step.operation in ("low_bits", "floor_shift")
+    circuits.low_bits(share, n_rows, n_bits, _size(given[0]) if is_shift else None)
     if step.operation in ("minimum", "maximum"):
         circuits.select(share, n_rows)
 

@@ -6,7 +6,7 @@ from itertools import combinations
 
 from mpc.arithmetic.chebyshev import Polynomial, steps_of
 from mpc.arithmetic.field import ResidueField
-from mpc.protocol.operations.bits import pieces_of
+from mpc.protocol.operations.bits import high_bits, pieces_of
 from mpc.protocol.operations.fixed_point import cut_of
 from mpc.protocol.operations.functions import POWERS, Scales, mantissa_polynomial, sigmoid_end, sigmoid_polynomial
 from mpc.protocol.operations.selections import sorting_network
@@ -27,9 +27,12 @@ def product(share: ShareTraffic, n_factors: int, n_values: int) -> None:
         n_factors -= half
 
 
-def mask(share: ShareTraffic, n_values: int, n_bits: int) -> None:
-    """Walk through `Bits._mask` of an array of degree t."""
-    random_parts(share, n_bits * n_values, n_values)
+def mask(share: ShareTraffic, n_values: int, n_bits: int, bound: int | None = None) -> None:
+    """Walk through `Bits._mask` of an array of degree t, of at most this bound in size; of n_bits by default."""
+    bound = (1 << n_bits) - 1 if bound is None else bound
+    offset = 1 << max(bound.bit_length(), n_bits)
+    n_high_bits = high_bits(ResidueField(share.n_primes), share.t, offset + bound, n_bits)
+    random_parts(share, n_bits * n_values, n_values * len(pieces_of(n_high_bits)))
     share.open_among_parties(n_values)
 
 
@@ -41,9 +44,9 @@ def is_below(share: ShareTraffic, n_values: int, n_bits: int) -> None:
         n_bits -= n_pairs
 
 
-def low_bits(share: ShareTraffic, n_values: int, n_bits: int) -> None:
-    """Walk through `Computation.low_bits`, `floor_shift` and `less` of arrays of degree t."""
-    mask(share, n_values, n_bits)
+def low_bits(share: ShareTraffic, n_values: int, n_bits: int, bound: int | None = None) -> None:
+    """Walk through `Computation.low_bits`, `floor_shift` and `less` of arrays of degree t; `bound` as of `mask`."""
+    mask(share, n_values, n_bits, bound)
     is_below(share, n_values, n_bits)
 
 
@@ -80,6 +83,9 @@ def sort(share: ShareTraffic, n_rows: int, n_columns: int, n_bits: int) -> None:
 
 def truncate(share: ShareTraffic, n_values: int, bound: int, n_bits: int, degree: int | None = None) -> None:
     """Walk through `Computation.truncate` of values of at most this bound in size; they have degree t by default."""
+    share.traffic.has_intermediate_products = (
+        True  # what is opened is the value, under a mask that may be dealt wrongly
+    )
     *_, n_high_bits = cut_of(ResidueField(share.n_primes), share.t, bound, n_bits)
     n_pieces = len(pieces_of(n_bits)) + len(pieces_of(n_high_bits))
     share.inputs(dict.fromkeys(range(1, share.t + 2), n_pieces * n_values))

@@ -53,6 +53,7 @@ class ShareTraffic:
 
     Attributes:
         n_products: number of elements that were brought back to degree t so far.
+        n_opened: number of elements that were opened to compute parties so far.
     """
 
     def __init__(self, traffic: Traffic, n_primes: int, n_parties: int, t: int) -> None:
@@ -63,7 +64,7 @@ class ShareTraffic:
         self._unchecked: set[int] = set()
         self._has_coin = False
         self._coordinator_knows = False
-        self.n_products = 0
+        self.n_products = self.n_opened = 0
 
     @property
     def n_words(self) -> int:
@@ -241,6 +242,7 @@ class ShareTraffic:
 
     def open_among_parties(self, n_elements: int, degree: int | None = None, beside: Sequence[Sent] = ()) -> None:
         """Walk through `Computation.open`, to all compute parties; arrays have degree t by default."""
+        self.n_opened += n_elements
         self.check_products()
         if degree is not None and degree > self.t:
             self.zeros(n_elements, degree)

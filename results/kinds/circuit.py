@@ -17,8 +17,12 @@ class CircuitResult(Result):
     def lines_of(fields: Mapping[str, Any]) -> list[str]:
         """Return each sum with its 95 % interval."""
         values, halves = columns_alike(fields["values"], half_intervals(fields["standard_errors"]))
-        lines = table_lines({"name": fields["names"], "sum": values, "+-": halves})
+        roundings = fields.get("roundings_per_row")
+        rounded = {"rounding per row": [f"{rounding:.3g}" for rounding in roundings]} if roundings else {}
+        lines = table_lines({"name": fields["names"], "sum": values, "+-": halves} | rounded)
         lines.append("+- is half of a 95 % interval, by noise alone")
+        if roundings:
+            lines.append("a row adds its exact value, but for at most its rounding")
         lines.append(f"program {fields['program']}")
         return [*lines, *closing_lines(fields)]
 

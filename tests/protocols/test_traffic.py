@@ -87,7 +87,28 @@ def test_it_does_so_for_gradients_of_the_third_order(rate, roster):
     compare(job, variant.tables(), N_ROWS, at_most=rate < 1)
 
 
+FUNCTIONS = [
+    "a = column(bank.code)",
+    "b = column(hospital.code)",
+    "c = column(telco.code)",
+    "one = add(b, 1)",
+    "huge = mul(a, 1152921504606846)",
+    "low = low_bits(huge, 2)",
+    "high = floor_shift(huge, 50)",
+    "quotient = divide(a, one, 4)",
+    "root = sqrt(c, 4)",
+    "log = log(one, 4)",
+    "power = exp(c, 4)",
+    "big = mul(c, -1000)",
+    "odds = sigmoid(big, 4)",
+    "product = mul(root, odds)",
+    "fixed = truncate(product, 4)",
+    "halved = truncate(fixed, 1)",
+    *(f"open {name} = sum({name})" for name in ("low", "high", "quotient", "log", "power", "halved")),
+]
+
 OTHERS = {
+    "a circuit with functions": ("circuit", {"program": FUNCTIONS}, {}),
     "moments of order 1": ("moments", {"order": 1}, {}),
     "moments of order 4": ("moments", {"order": 4}, {}),
     "clustering by patterns": ("clustering", {"counting": "pattern"}, {}),

@@ -29,6 +29,17 @@ async def program(c, tables):
     c.open("telco", tables["telco"]["points"].sum())
 """
 )
+RATIOS = record(
+    """
+async def program(c, tables):
+    bank, hospital, telco = (tables[party]["points"] for party in ("bank", "hospital", "telco"))
+    share = await c.divide(bank, telco + 1, scale_bits=8)
+    root = await c.sqrt(64 * hospital, 6)
+    c.open("share", share.sum())
+    c.open("weighed", (await c.multiply_fixed(share, root, 6)).sum())
+    c.open("middle", (await c.median([bank, hospital, telco])).sum())
+"""
+)
 FORBIDDEN = [*LINES[:-1], "open most = sum(most)"]
 
 
@@ -60,7 +71,9 @@ def deployment(tmp_path_factory):
         path.write_text("points\n" + "\n".join(str(int(value)) for value in VALUES[party][:, 0]) + "\n")
         tables[party] = [LocalTable("people", path, {"points": (0.0, 10.0)}, (2, 1000))]
     (folder / "run").mkdir()
-    admitted = {"telco": {"policy.limits": {"programs": [program_of(LINES).digest, program_of(BY_KEY).digest]}}}
+    admitted = {
+        "telco": {"policy.limits": {"programs": [program_of(lines).digest for lines in (LINES, BY_KEY, RATIOS)]}}
+    }
     with ForkedDeployment(folder / "run", tables, budget=(1e4, 1e-6), policy=admitted) as running:
         yield running
 
@@ -87,6 +100,19 @@ def test_a_python_file_adds_up_one_owners_column_by_the_secret_key_of_another(de
     assert max(result["standard_errors"]) < 1
 
 
+def test_functions_of_fractions_come_out_within_their_noise_and_the_rounding_that_is_stated(deployment):
+    result = result_of(Analyst(deployment).run(job_of(RATIOS)))
+    bank, hospital, telco = (VALUES[party][:, 0] for party in PARTIES)
+    share = 256 * bank / (telco + 1)
+    exact = [share.sum(), (share * np.sqrt(hospital)).sum(), np.median([bank, hospital, telco], axis=0).sum()]
+    assert result["roundings_per_row"][2] == 0
+    for value, right, error, rounding in zip(
+        result["values"], exact, result["standard_errors"], result["roundings_per_row"], strict=True
+    ):
+        assert abs(value - right) <= 8 * error + N_ROWS * rounding
+    assert max(result["standard_errors"]) < 0.1 * max(exact)
+
+
 def test_an_owner_whose_policy_names_other_programs_refuses(deployment):
     view = Analyst(deployment).run(job_of(FORBIDDEN))
     assert (view.state, view.culprit) == ("FAILED", "telco"), view.reason
@@ -94,7 +120,7 @@ def test_an_owner_whose_policy_names_other_programs_refuses(deployment):
 
 
 def test_a_program_with_a_wrong_line_is_refused_before_anybody_is_asked(deployment):
-    view = Analyst(deployment).run(job_of([*LINES[:3], "x = divide(bank, telco)", "open x = sum(x)"]))
+    view = Analyst(deployment).run(job_of([*LINES[:3], "x = shuffle(bank)", "open x = sum(x)"]))
     assert view.state == "FAILED"
     assert "line 4" in view.reason
-    assert "no operation divide" in view.reason
+    assert "no operation shuffle" in view.reason

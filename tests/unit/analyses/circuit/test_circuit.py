@@ -167,7 +167,7 @@ def random_program(rng):
             operands[1] = str(rng.integers(1, 8))
         line = f"s{len(lines)} = {operation}({', '.join(operands)})"
         try:
-            ranges = ranges_of(program_of([*lines, line, f"open o = sum(s{len(lines)})"]), bounds)
+            ranges = ranges_of(program_of([*lines, line, f"open o = sum(s{len(lines)})"]), bounds, t=1)
         except JobError:
             continue
         if max(map(abs, ranges[f"s{len(lines)}"])) < 1 << 24 and ranges[f"s{len(lines)}"] != (0, 0):

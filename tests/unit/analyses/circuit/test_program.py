@@ -77,13 +77,13 @@ def test_a_line_that_is_none_is_refused_with_its_number(line, why):
 def test_a_step_without_a_range_is_refused_with_its_line(line, why):
     program = program_of([*LINES[:2], line, "open total = sum(y)"])
     with pytest.raises(JobError, match=r"line 3") as refused:
-        ranges_of(program, BOUNDS)
+        ranges_of(program, BOUNDS, t=1)
     assert why in str(refused.value)
 
 
 def test_a_column_that_the_job_does_not_bring_is_refused():
     with pytest.raises(JobError, match=r"brings no column shop\.debt"):
-        ranges_of(program_of(LINES), {"bank.age": (0, 1)})
+        ranges_of(program_of(LINES), {"bank.age": (0, 1)}, t=1)
 
 
 def test_programs_that_open_nothing_or_are_too_long_are_refused():
@@ -113,15 +113,15 @@ def test_no_value_leaves_the_range_of_its_operation(operation):
 
 def test_a_square_is_not_below_zero():
     lines = [LINES[0], "s = mul(a, a)", "open total = sum(s)"]
-    assert ranges_of(program_of(lines), BOUNDS)["s"] == (0, 9)
+    assert ranges_of(program_of(lines), BOUNDS, t=1)["s"] == (0, 9)
     for bounds, expected in (((-5, -2), (4, 25)), ((2, 3), (4, 9)), ((0, 0), (0, 0))):
-        assert ranges_of(program_of(lines), {"bank.age": bounds})["s"] == expected
+        assert ranges_of(program_of(lines), {"bank.age": bounds}, t=1)["s"] == expected
 
 
 def test_one_record_moves_the_sums_by_no_more_than_is_stated():
     """Over all rows of a small domain: added, removed, replaced."""
     program = program_of([*LINES, "gap = sub(a, d)", "open gap = sum(gap)"])
-    ranges = ranges_of(program, BOUNDS)
+    ranges = ranges_of(program, BOUNDS, t=1)
     opened = [ranges[str(step.operands[0])] for step in program.opened]
     weights = weights_of(opened)
 
