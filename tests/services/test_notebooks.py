@@ -35,6 +35,13 @@ CHECKS = {
         assert 1.8 < smaller.standard_errors_.mean() / larger.standard_errors_.mean() < 2.2
         assert smaller.job.privacy.epsilon == 0.4
     """,
+    "what-a-party-sees": """
+        assert all(np.array_equal(found, secrets) for found in found_by_two) and len(found_by_two) == 3
+        assert sorted(fitting) == list(range(101))
+        assert all(100 < of.min() <= of.max() < 310 and of.sum() == 20_000 for of in counts.values())
+        assert np.array_equal(recombined(local, (1, 2, 3)), secrets * factors)
+        assert np.array_equal(recombined(reduced, (2, 3)), secrets * factors)
+    """,
 }
 """Notebook to what is true at its end."""
 
@@ -51,6 +58,7 @@ SAID = {
         "3.34 % of the budget",
         "by consent of the owner",
     ],
+    "what-a-party-sees": ["parties (2, 3) find [  7  42   0 100  42]", "101 of 101 secrets fit"],
 }
 """Notebook to what it must show."""
 
