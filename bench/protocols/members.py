@@ -20,7 +20,9 @@ class WrongResultError(RuntimeError):
     """A party failed, or what was computed or sent is not what it must be."""
 
 
-def run_members(module: str, n_parties: int, arguments: Sequence[object]) -> list[dict[str, Any]]:
+def run_members(
+    module: str, n_parties: int, arguments: Sequence[object], timeout_s: float = TIMEOUT_S
+) -> list[dict[str, Any]]:
     """Run a module once for each party, with its configuration and these arguments; return what each printed.
 
     Raises:
@@ -37,7 +39,7 @@ def run_members(module: str, n_parties: int, arguments: Sequence[object]) -> lis
             for file in write_mesh(Path(folder), names, deadline_s=DEADLINE_S).values()
         ]
         try:
-            outputs = [process.communicate(timeout=TIMEOUT_S)[0] for process in processes]
+            outputs = [process.communicate(timeout=timeout_s)[0] for process in processes]
         finally:
             for process in processes:
                 process.kill()
