@@ -9,11 +9,20 @@ least N - t parties that do not collude. `noise` is sized for just that: levels 
 N - t parties are, by themselves, the noise that the target asks for in the coalition's view (`SumNoise`). Devices add
 none, so nothing depends on how many answer.
 
+With `may_miss` = m the sum opens without any m of the parties: shares are points of polynomials of degree N - 1 - m
+(`mpc.secagg.secret.threshold`), so up to N - 1 - m parties learn nothing of them, and t is at most that. A party that
+follows the protocol opens once, with the parties that it then agrees with, and what it opens is of use only with what
+all others among them that follow it open (`party.batches.openers`). Of N - m parties at least N - m - t do, so t
+parties and the coordinator, whatever they do, bring a batch to (N - t) // (N - m - t) openings at most, of different
+devices: one where t <= N - 1 - 2 m. Noise is sized for as many, among N - m parties. Where there may be two, no exact
+sum is asked for, which two openings would undo, and no proofs, which hide under one mask.
+
 With `proofs` a device shares the digits of its integers modulo a prime, and proves to the parties that its vector keeps
 the bounds of the question (`mpc.vector_proofs`). What is summed, its noise and its cost stay the same.
 """
 
 import tomllib
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, Self
 
@@ -54,6 +63,7 @@ class BatchQuestion(Question):
         largest_cohort: the batch is closed when so many have answered.
         until: the batch is closed then, by the coordinator's clock. No decision of a device or a party depends on it.
         proofs: whether each device proves that its vector keeps the bounds of the question; who does not is left out.
+        may_miss: parties that may be gone when the sum is opened.
     """
 
     kind = "batch"
@@ -67,6 +77,7 @@ class BatchQuestion(Question):
     largest_cohort: Annotated[int, Field(ge=2, le=MAX_DEVICES)] = MAX_DEVICES
     until: AwareDatetime
     proofs: bool = False
+    may_miss: Annotated[int, Field(ge=0, le=1)] = 0
 
     @model_serializer(mode="wrap")
     def _as_earlier(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -74,6 +85,8 @@ class BatchQuestion(Question):
         tree: dict[str, Any] = write(self)
         if not self.proofs:
             del tree["proofs"]
+        if not self.may_miss:
+            del tree["may_miss"]
         if self.sum.largest_norm is None:
             del tree["sum"]["largest_norm"]
         return tree
@@ -84,6 +97,15 @@ class BatchQuestion(Question):
             raise ValueError("parties: a name appears more than once")
         if self.colluding >= len(self.parties):
             raise ValueError("colluding: at least one party must not collude, because all of them together see all")
+        if self.colluding >= len(self.parties) - self.may_miss:
+            enough = len(self.parties) - self.may_miss
+            raise ValueError(f"colluding: any {enough} of the parties open the batch (may_miss), so fewer may collude")
+        if self.openings > 1 and (self.proofs or self.sum.privacy is None):
+            what = "proofs = true needs" if self.proofs else "an exact sum needs"
+            raise ValueError(
+                f"may_miss: {what} a batch that opens once whatever those do that may collude, so at least "
+                f"{self.colluding + 1 + 2 * self.may_miss} parties where {self.colluding} may"
+            )
         if self.smallest_cohort > self.largest_cohort:
             raise ValueError("smallest_cohort: must not be larger than largest_cohort")
         if self.sum.analysis == TREE:
@@ -129,6 +151,26 @@ class BatchQuestion(Question):
         return self.sum.encoding.n_elements
 
     @property
+    def openings(self) -> int:
+        """How often, at most, parties that may collude bring one batch to be opened; see the module."""
+        others = len(self.parties) - self.colluding
+        return others // (others - self.may_miss)
+
+    def openers_of(self, numbers: Sequence[int]) -> tuple[int, ...]:
+        """Return the numbers of the parties that open, 1 and up; of all where none are given.
+
+        Raises:
+            JobError: they are not enough of the parties, in their order.
+        """
+        everybody = tuple(range(1, len(self.parties) + 1))
+        found = tuple(numbers) or everybody
+        if not set(found) <= set(everybody) or list(found) != sorted(set(found)):
+            raise JobError("openers: must be parties of the batch, each once and in their order")
+        if len(found) < len(everybody) - self.may_miss:
+            raise JobError(f"openers: {len(everybody) - self.may_miss} parties open this batch, not {len(found)}")
+        return found
+
+    @property
     def noise(self) -> SumNoise | None:
         """What the parties add together; None for an exact sum.
 
@@ -137,17 +179,18 @@ class BatchQuestion(Question):
         """
         if self.sum.privacy is None:
             return None
-        return _calibrated(self.sum, self.sum.privacy, len(self.parties), self.colluding)
+        levels = tuple(range(len(self.parties) - self.may_miss, len(self.parties) + 1))
+        return _calibrated(self.sum, self.sum.privacy, levels, self.colluding, self.openings)
 
     @cached_property
     def group(self) -> SumGroup:
-        """The integers modulo 2^b, or with proofs a prime, in which the largest cohort's sum and the noise are exact.
+        """The integers modulo 2^b, or a prime for proofs or missing parties: the largest sum and its noise are exact.
 
         Raises:
             JobError: there is none, or devices cannot prove such vectors.
         """
         try:
-            if self.claim is None:
+            if self.claim is None and not self.may_miss:
                 return ring_for(self.largest_cohort, self.sum.encoding, self.noise)
             self.sum.encoding.check_fits(PrimeGroup(), self.largest_cohort, noise_bound(self.noise))
         except ProtocolError as error:
@@ -180,11 +223,11 @@ class BatchQuestion(Question):
 
     @cached_property
     def sealed_bytes(self) -> tuple[int, ...]:
-        """Sizes of all that a device seals: a box for each party, and with proofs one more for the last party."""
+        """Sizes of all that a device seals: a box for each party, and with proofs one more for each with vectors."""
         n, (first, second) = len(self.parties), self.shared_elements
-        sizes = [share_bytes(self.group, first, place, n) + TAG_BYTES for place in range(n)]
+        sizes = [share_bytes(self.group, first, place, n, self.may_miss) + TAG_BYTES for place in range(n)]
         if self.claim is not None:
-            sizes.append(self.group.wire_bytes(second) + TAG_BYTES)
+            sizes += [self.group.wire_bytes(second) + TAG_BYTES] * (1 + self.may_miss)
         return tuple(sizes)
 
     def proofs_report(self) -> dict[str, Any] | None:
@@ -207,21 +250,39 @@ class BatchQuestion(Question):
     def privacy_report(self) -> dict[str, Any]:
         """Return what the answer costs a device, in both views, or that it has no guarantee. Public."""
         noise, target = self.noise, self.sum.privacy
+        opening = {"opening": self._opening()} if self.may_miss else {}
         if noise is None or target is None:
-            return no_guarantee_report(
+            report = no_guarantee_report(
                 mechanism=f"{self.analysis}: an exact sum of shares",
                 n_parties=len(self.parties),
                 colluding=self.colluding,
             )
+            return report | opening
         report = noise.report(self.analysis, target.delta)
         kind = "shares of discrete Laplace noise" if noise.mean_units else "Skellam noise"
         report["mechanism"] = f"{self.analysis}: a sum of shares plus {kind} of {len(self.parties)} parties"
         del report["parameters"]["fewest_survivors"]
-        return report
+        return report | opening
+
+    def _opening(self) -> str:
+        """Say who can open, and who may collude."""
+        n, t = len(self.parties), self.colluding
+        said = (
+            f"Any {n - self.may_miss} of the {n} parties open the sum, so one may be gone; {n - 1 - self.may_miss} of "
+            f"them learn nothing of a device, whatever they do"
+        )
+        if self.openings == 1:
+            return f"{said}. Only one sum is opened, whatever the coordinator and {t} of the parties do"
+        return (
+            f"{said}. One sum is opened where parties follow the protocol; the coordinator and {t} of them that "
+            f"deviate can have {self.openings} opened, about different devices: epsilon against them counts all"
+        )
 
 
 @lru_cache(maxsize=16)  # asked for several times in each batch
-def _calibrated(params: SumParams, target: PrivacyTarget, n_parties: int, colluding: int) -> SumNoise:
+def _calibrated(
+    params: SumParams, target: PrivacyTarget, levels: tuple[int, ...], colluding: int, openings: int
+) -> SumNoise:
     try:
         return least_variance(
             params.sensitivities,
@@ -229,8 +290,9 @@ def _calibrated(params: SumParams, target: PrivacyTarget, n_parties: int, collud
             epsilon=target.epsilon,
             delta=target.delta,
             length=params.encoding.n_elements,
-            levels=(n_parties,),
+            levels=levels,
             n_corrupt=colluding,
+            openings=openings,
         )
     except CalibrationError as error:
         raise JobError(f"privacy: {error}") from error

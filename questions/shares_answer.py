@@ -13,7 +13,7 @@ def open_sum(question: BatchQuestion, shares: Sequence[bytes]) -> Elements:
 
     Args:
         question: what was asked.
-        shares: shares of the sum, one from each party, packed; each has its party's share of the noise in it.
+        shares: shares of the sum, one from each party that opens, packed, with its share of the noise.
 
     Raises:
         ProtocolError: one is not a packed vector of this question.
@@ -31,6 +31,7 @@ def answer_of(
     n_devices: int,
     left_out: Sequence[str],
     rejected: Sequence[str] | None = None,
+    openers: Sequence[int] = (),
 ) -> dict[str, Any]:
     """Return the answer as JSON data.
 
@@ -40,12 +41,14 @@ def answer_of(
         n_devices: in the sum.
         left_out: names of devices whose answers not every party could open.
         rejected: names of devices whose proofs the parties rejected; None where devices prove nothing.
+        openers: numbers of the parties that opened, 1 and up; none: all.
     """
-    noise = question.noise
-    variance = 0.0 if noise is None else float(noise.variance(len(question.parties)))
+    noise, opened_by = question.noise, question.openers_of(openers)
+    variance = 0.0 if noise is None else float(noise.variance(len(opened_by)))
     return answered_values(question.sum, integers, variance) | {
         "channel": question.channel,
         "parties": list(question.parties),
+        **({"opened_by": [question.parties[one - 1] for one in opened_by]} if question.may_miss else {}),
         "devices": n_devices,
         "left_out": list(left_out),
         **({} if rejected is None else {"rejected": list(rejected), "proofs": question.proofs_report()}),

@@ -70,7 +70,7 @@ class AnswerPart:
     Attributes:
         device: who answered, as the coordinator says.
         ephemeral_public: ephemeral public key of the device.
-        seal_digests: SHA-256 of each box: of each party's share, and with proofs of the last party's second one.
+        seal_digests: SHA-256 of each box: of each party's share, and with proofs of the second ones.
         sealed: this party's boxes, one behind the other.
         signed: the device's signature.
     """
@@ -147,10 +147,14 @@ def decode_answer(data: bytes) -> BatchAnswer:
 
 
 def part_of(device: str, answer: BatchAnswer, position: int, n_parties: int) -> AnswerPart:
-    """Return what the party at a position, 0 and up, gets of an answer: its box, the last party all that follows."""
+    """Return what the party at a position, 0 and up, gets of an answer: its box, and one of the second ones at the end.
+
+    Second boxes are for the last parties, in their order.
+    """
     sealed = answer.vector.sealed
     digests = tuple(hashlib.sha256(one).digest() for one in sealed)
-    own = b"".join(sealed[position : None if position == n_parties - 1 else position + 1])
+    second = position + len(sealed) - n_parties
+    own = b"".join([*sealed[position : position + 1], *(sealed[second : second + 1] if second >= n_parties else ())])
     return AnswerPart(device, answer.vector.ephemeral_public, digests, own, answer.signed)
 
 

@@ -1,6 +1,6 @@
 """The service with which parties take part in batches, and the coordinator's calls to it."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Protocol
 
 import grpc
@@ -63,10 +63,20 @@ class BatchParty(Protocol):
     async def call_off(self, question_json: str) -> None:
         """Forget a batch that is not closed, with its key. One that is closed, or unknown, stays as it is."""
 
-    async def prepare(self, question_json: str, attempt: str) -> None:
+    async def prepare(self, question_json: str, attempt: str, openers: Sequence[int] = ()) -> tuple[int, ...]:
         """Accept messages of the other parties about an attempt to close a batch; `close` is next.
 
+        Args:
+            question_json: question of the batch, as JSON.
+            attempt: a job id that was never used before.
+            openers: numbers of the parties that open, 1 and up; none: all.
+
+        Returns:
+            With which parties we have closed the batch before: in no attempt with others anything follows. Empty while
+            it is open.
+
         Raises:
+            InvalidRequestError: these parties cannot open it, or we are not among them.
             NotFoundError: we never agreed to this batch, or have forgotten it.
             AlreadyExistsError: the attempt was used before.
         """
@@ -112,8 +122,8 @@ class BatchPartyService(BatchPartyServicer):
 
     async def Prepare(self, request: pb.BatchCloseRequest, context: Any) -> pb.BatchTaken:  # noqa: N802
         """Accept messages of an attempt to close a batch."""
-        await self._party.prepare(request.question_json, check_job_id(request.attempt))
-        return pb.BatchTaken()
+        attempt, openers = check_job_id(request.attempt), tuple(request.openers)
+        return pb.BatchTaken(openers=await self._party.prepare(request.question_json, attempt, openers))
 
     async def Close(self, request: pb.BatchCloseRequest, context: Any) -> AsyncIterator[Chunk]:  # noqa: N802
         """Stream our share of a batch's sum."""
@@ -147,10 +157,14 @@ class BatchPartyClient:
         """Ask the party to forget the batch; raises `ServiceError` where it does not."""
         await self._ask(self._stub.CallOff, pb.BatchOpenRequest(question_json=question_json), "call the batch off")
 
-    async def prepare(self, question_json: str, attempt: str) -> None:
-        """Ask the party to expect the others' messages of an attempt; raises `ServiceError` where it does not."""
-        request = pb.BatchCloseRequest(question_json=question_json, attempt=attempt)
-        await self._ask(self._stub.Prepare, request, "close the batch")
+    async def prepare(self, question_json: str, attempt: str, openers: Sequence[int] = ()) -> tuple[int, ...]:
+        """Ask the party to expect the others' messages of an attempt; see `BatchParty.prepare`.
+
+        Raises:
+            ServiceError: it does not.
+        """
+        request = pb.BatchCloseRequest(question_json=question_json, attempt=attempt, openers=openers)
+        return tuple((await self._ask(self._stub.Prepare, request, "close the batch")).openers)
 
     async def _ask(self, method: Callable[..., Any], request: Any, doing: str) -> Any:
         try:

@@ -20,6 +20,7 @@ def least_variance(
     length: int,
     levels: tuple[int, ...],
     n_corrupt: int,
+    openings: int = 1,
 ) -> SumNoise:
     """Return the noise whose epsilon at `delta` in `view` is at most `epsilon`, however many survive.
 
@@ -34,6 +35,7 @@ def least_variance(
         length: coordinates.
         levels: numbers of survivors.
         n_corrupt: members that may tell their noise.
+        openings: how often they can have one vector opened.
 
     Raises:
         CalibrationError: the target is no privacy bound, or needs noise beyond the samplers' ranges.
@@ -45,7 +47,7 @@ def least_variance(
         raise LocalFaultError(f"{n_corrupt} corrupt members must be fewer than the {levels[0]} survivors")
 
     def with_mean(units: int) -> SumNoise:
-        return SumNoise(0, length, levels, n_corrupt, sensitivities, units)
+        return SumNoise(0, length, levels, n_corrupt, sensitivities, units, openings)
 
     def spends(units: int) -> float:
         return with_mean(units).epsilon(view, delta, near=epsilon).epsilon
@@ -60,7 +62,14 @@ def least_variance(
     try:
         found.append(
             SumNoise.calibrate(
-                sensitivities, view, epsilon=epsilon, delta=delta, length=length, levels=levels, n_corrupt=n_corrupt
+                sensitivities,
+                view,
+                epsilon=epsilon,
+                delta=delta,
+                length=length,
+                levels=levels,
+                n_corrupt=n_corrupt,
+                openings=openings,
             )
         )
     except CalibrationError as error:

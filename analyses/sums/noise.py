@@ -119,6 +119,7 @@ class SumNoise:
         sensitivities: per view, of the sum, for the neighbours of `dp.cost.views.ADJACENCY`. Both are about one unit.
         mean_units: mean of a geometric variable of the ratio of the shares, in `dp.mechanism.shared_laplace`'s unit; 0
             for Skellam noise.
+        openings: how often the corrupt members can have one vector opened, each time with fresh noise of the others.
 
     Raises:
         LocalFaultError: the numbers do not fit each other.
@@ -130,6 +131,7 @@ class SumNoise:
     n_corrupt: int
     sensitivities: Mapping[View, SumSensitivity]
     mean_units: int = 0
+    openings: int = 1
 
     def __post_init__(self) -> None:
         ascending = all(low < high for low, high in pairwise(self.levels))
@@ -176,13 +178,16 @@ class SumNoise:
             return sample_laplace_share(entropy, part * self.shape, self.mean, self.length)
         return sample_skellam(entropy, part * self.mu, self.length)
 
-    def draw(self, entropy: Entropy, seeds: Sequence[bytes]) -> Integers:
+    def draw(self, entropy: Entropy, seeds: Sequence[bytes], n_survivors: int | None = None) -> Integers:
         """Return what one member adds to its vector.
 
         Args:
             entropy: for the base, which nobody else can ever draw.
             seeds: the member's surplus seeds, one per component.
+            n_survivors: one of the levels, where it is known: then the part stays that would, and there are no seeds.
         """
+        if n_survivors is not None and n_survivors in self.levels:
+            return self.sample_part(entropy, Fraction(1, n_survivors))
         if len(seeds) != len(self.component_parts):
             raise LocalFaultError(
                 f"there must be one seed for each of the {len(self.component_parts)} removable components, not "
@@ -226,6 +231,7 @@ class SumNoise:
         length: int,
         levels: tuple[int, ...],
         n_corrupt: int,
+        openings: int = 1,
     ) -> Self:
         """Return the Skellam noise whose epsilon at `delta` in `view` is at most `epsilon`, however many survive.
 
@@ -236,12 +242,12 @@ class SumNoise:
         """
 
         def spends(mu: int) -> float:
-            made = cls(mu, length, levels, n_corrupt, sensitivities)
+            made = cls(mu, length, levels, n_corrupt, sensitivities, openings=openings)
             return made.epsilon(view, delta, near=epsilon).epsilon
 
         ladder = Ladder(MAX_MU, excess_bits=20)
         mu = least_noise(spends, ladder, epsilon=epsilon, delta=delta)
-        return cls(mu, length, levels, n_corrupt, sensitivities)
+        return cls(mu, length, levels, n_corrupt, sensitivities, openings=openings)
 
     # -- what is left, and what it costs ---------------------------------------------------------------------------
 
@@ -278,13 +284,20 @@ class SumNoise:
     def _variance_of(self, part: Fraction) -> Fraction:
         return 2 * part * (self.shape * self.mean * (1 + self.mean) if self.mean_units else self.mu)
 
-    def events(self, view: View, n_survivors: int | None = None) -> tuple[AdditiveEvent]:
-        """Return what the release costs in a view: with so many survivors, or, before the round, at most."""
+    def events(self, view: View, n_survivors: int | None = None) -> tuple[AdditiveEvent, ...]:
+        """Return what the release costs in a view: with so many survivors, or, before the round, at most.
+
+        A coalition that has a vector opened several times may choose each time among what others contribute, after it
+        has seen what was opened before: releases that are composed, each of the same noise.
+        """
         part = self.least_unknown_part(view) if n_survivors is None else self.unknown_part(n_survivors, view)
         of = self.sensitivities[view]
+        event: AdditiveEvent
         if self.mean_units:
-            return (laplace_event(of.squared_l2, of.l1, self.length, part * self.shape, self.mean, of.adjacency),)
-        return (skellam_event(of.squared_l2, of.l1, self.length, part * self.mu, of.adjacency),)
+            event = laplace_event(of.squared_l2, of.l1, self.length, part * self.shape, self.mean, of.adjacency)
+        else:
+            event = skellam_event(of.squared_l2, of.l1, self.length, part * self.mu, of.adjacency)
+        return (event,) * (self.openings if view == "coalition" else 1)
 
     def epsilon(
         self, view: View, delta: float, n_survivors: int | None = None, *, near: float | None = None

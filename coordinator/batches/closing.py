@@ -2,6 +2,9 @@
 
 A party answers a batch with one share for ever, so asking again after a failure costs time only. What another party, or
 this coordinator, is said to have done against the protocol ends the batch; somebody who cannot be reached does not.
+
+Where parties may be missing, those that cannot be reached when an attempt begins are left out of it. As soon as one has
+closed the batch with some others, it opens with these only, and all of them are waited for.
 """
 
 import asyncio
@@ -18,7 +21,14 @@ from mpc.errors import ProtocolError
 from questions.shares import AskedBatch
 from questions.shares_answer import answer_of, open_sum
 from service.codes.coded_text import coded, told
-from service.errors import RemoteFailureError, ServiceError, TimedOutError, TooMuchError, UnreachableError
+from service.errors import (
+    NotFoundError,
+    RemoteFailureError,
+    ServiceError,
+    TimedOutError,
+    TooMuchError,
+    UnreachableError,
+)
 from transport.batch_codec import SumShare
 from transport.batch_party import NOT_PREPARED_CODE, BatchPartyClient
 
@@ -26,6 +36,9 @@ ATTEMPT_BYTES = 16
 PAUSE_S, MAX_PAUSE_S = 1.0, 60.0
 SETTLE_S = 5.0
 """Seconds to wait for other parties' errors when one has failed: the first to fail seldom knows the cause."""
+
+_MISSING = (UnreachableError, TimedOutError, NotFoundError)
+"""What is heard of a party that is not there, or has lost what it kept of the batch."""
 
 _PASSING = (UnreachableError, TimedOutError, TooMuchError, RemoteFailureError)
 
@@ -75,15 +88,59 @@ class Closing:
 
     async def _attempt(self, asked: AskedBatch, names: Sequence[str]) -> dict[str, Any]:
         question, text = asked.question, asked.canonical_json()
-        attempt = "batch-" + self.entropy.read(ATTEMPT_BYTES).hex()
-        clients = [self.client_of(party) for party in question.parties]
-        await all_or_why(*(client.prepare(text, attempt) for client in clients))
+        attempt, openers = await self._prepared(asked, text)
+        clients = [self._client(asked, one) for one in openers]
         most_bytes = question.group.wire_bytes(question.n_elements) + 2 * len(names) + 1024
         shares: list[SumShare] = await all_or_why(*(client.close(text, attempt, most_bytes) for client in clients))
-        return await asyncio.to_thread(self._answer, asked, names, shares)
+        return await asyncio.to_thread(self._answer, asked, names, shares, openers)
+
+    def _client(self, asked: AskedBatch, number: int) -> BatchPartyClient:
+        return self.client_of(asked.question.parties[number - 1])
+
+    async def _prepared(self, asked: AskedBatch, text: str) -> tuple[str, tuple[int, ...]]:
+        """Return an attempt that parties are prepared for, and their numbers: all, or as many as are there."""
+        question, everybody = asked.question, asked.question.openers_of(())
+        if not question.may_miss:
+            attempt = self._new_attempt()
+            await all_or_why(*(self._client(asked, one).prepare(text, attempt) for one in everybody))
+            return attempt, everybody
+        attempt, there, missing = await self._those_prepared(asked, text, everybody)
+        bound = {openers for openers in there.values() if openers}
+        openers = min(bound, default=tuple(there))
+        if missing is None and openers == everybody:
+            return attempt, openers
+        if missing is not None and len(openers) < len(everybody) - question.may_miss:
+            raise missing
+        attempt, _, missing = await self._those_prepared(asked, text, openers)
+        if missing is not None:
+            raise missing
+        _log.info("batch opens without all parties", batch=asked.question_id.hex(), openers=openers)
+        return attempt, openers
+
+    async def _those_prepared(
+        self, asked: AskedBatch, text: str, openers: tuple[int, ...]
+    ) -> tuple[str, dict[int, tuple[int, ...]], ServiceError | None]:
+        """Return an attempt, what those parties answer that are prepared for it, and why one of the others is not."""
+        attempt = self._new_attempt()
+        asking = (self._client(asked, one).prepare(text, attempt, openers) for one in openers)
+        there: dict[int, tuple[int, ...]] = {}
+        missing = None
+        for one, reply in zip(openers, await asyncio.gather(*asking, return_exceptions=True), strict=True):
+            if isinstance(reply, _MISSING):
+                missing = reply
+            elif isinstance(reply, BaseException):
+                raise reply
+            else:
+                there[one] = reply
+        return attempt, there, missing
+
+    def _new_attempt(self) -> str:
+        return "batch-" + self.entropy.read(ATTEMPT_BYTES).hex()
 
     @staticmethod
-    def _answer(asked: AskedBatch, names: Sequence[str], shares: Sequence[SumShare]) -> dict[str, Any]:
+    def _answer(
+        asked: AskedBatch, names: Sequence[str], shares: Sequence[SumShare], openers: Sequence[int]
+    ) -> dict[str, Any]:
         cohort, proofs = shares[0].cohort, asked.question.proofs
         if any(share.cohort != cohort for share in shares) or len(cohort) != (1 + proofs) * -(-len(names) // 8):
             raise CannotOpenError(coded("the parties answer for different devices", code="cohorts-differ"))
@@ -92,7 +149,7 @@ class Closing:
         integers = open_sum(asked.question, [share.share for share in shares])
         left_out = list(compress(names, ~np.logical_or.reduce([is_in, *rejections])))
         rejected = list(compress(names, rejections[0])) if proofs else None
-        return answer_of(asked.question, integers, int(is_in.sum()), left_out, rejected)
+        return answer_of(asked.question, integers, int(is_in.sum()), left_out, rejected, openers)
 
 
 async def all_or_why(*calls: Awaitable[T]) -> list[T]:

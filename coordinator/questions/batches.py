@@ -180,11 +180,11 @@ class Batches(AnsweredHost):
         return stored
 
     async def end_stored(self, stored: StoredBatch, result_json: str, failure: str) -> None:
-        """See `Host`; parties are told of a batch without a result, so that it takes up no place there."""
+        """See `Host`; parties that have not closed it are told, so that it takes up no place there."""
         if failure:
             await asyncio.to_thread(self._store.close_batch, stored.number)
         await super().end_stored(stored, result_json, failure)
-        if failure:
+        if failure or "opened_by" in json.loads(result_json):
             self._begin(self._tell(stored))
 
     async def _tell(self, stored: StoredBatch) -> None:

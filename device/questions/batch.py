@@ -93,7 +93,7 @@ class BatchDevice(QuestionDevice[AskedBatch]):
         contributed, encoded = self.records[params.record].encoded(params, self.entropy)
         terms = SealingTerms(asked.digest, self.name, question.parties)
         if question.claim is None:
-            shares = split(group, group.encode(encoded.values), len(publics), self.entropy)
+            shares = split(group, group.encode(encoded.values), len(publics), self.entropy, question.may_miss)
             vector = seal(terms, shares, publics, self.entropy)
         else:
             vector = self._proven(terms, question, encoded.values, publics)
@@ -111,10 +111,11 @@ class BatchDevice(QuestionDevice[AskedBatch]):
         claim, group = question.claim, question.group
         assert claim is not None
         first = first_part(claim, integers, KeyStream(self.entropy.read(KEY_BYTES)))
-        shares = split(group, first, len(publics), self.entropy)
+        shares = split(group, first, len(publics), self.entropy, question.may_miss)
+        seeds = shares[: len(publics) - 1 - question.may_miss]
 
-        def prove(challenge: bytes) -> bytes:
+        def prove(challenge: bytes) -> tuple[bytes, ...]:
             second = second_part(claim, first, challenge_of(claim, KeyStream(challenge)))
-            return split_proof(group, second, shares[:-1])
+            return split_proof(group, second, seeds, question.may_miss)
 
         return seal(terms, shares, publics, self.entropy, prove)

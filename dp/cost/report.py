@@ -86,11 +86,13 @@ def describe(report: Mapping[str, Any], participants: str = "parties") -> list[s
         report: report made here. A job that matches rows has `matching` besides: `kind`, and `reveals` in words, which
             no view covers. One that holds against members that deviate has `security`, "malicious". One of local
             responses may have a third view, `analyst` (`dp.cost.shuffle`): `whom` and `never` say whom it is about,
-            `epsilon` and `responses` what it promises. No ledger is charged by it.
+            `epsilon` and `responses` what it promises. No ledger is charged by it. One of a batch that opens without
+            some of its parties has `opening`: who opens, and who may collude.
         participants: what those are called who take part.
     """
     matching = report.get("matching")
     matched = [] if matching is None else [f"Rows are matched ({matching['kind']}): {matching['reveals']}."]
+    opening = [f"{report['opening']}."] if "opening" in report else []
     if not report["views"]:
         return [
             *matched,
@@ -99,6 +101,7 @@ def describe(report: Mapping[str, Any], participants: str = "parties") -> list[s
                 "NO PRIVACY GUARANTEE: the answer is exact. Whoever knows all that goes into it but one thing knows "
                 "that one, and the answers to two questions may differ by one person."
             ),
+            *opening,
         ]
     who = {
         "coordinator": "the coordinator alone",
@@ -112,6 +115,7 @@ def describe(report: Mapping[str, Any], participants: str = "parties") -> list[s
         f"Released: {report['mechanism']}.",
         f"Sensitivity: {report['sensitivity']}.",
         f"Protected: one {report['unit']}. delta = {report['delta']:g}.",
+        *opening,
     ]
     for view, cost in report["views"].items():
         if cost["epsilon"] is None:

@@ -16,6 +16,7 @@ from mpc.errors import PeerViolationError, ProtocolError
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.secret.keys import KEY_BYTES, RoundKey
 from mpc.secagg.secret.party_shares import PROOF, SealingTerms, ShareSum, answer_digest, challenge_seed, open_share
+from mpc.secagg.secret.threshold import opening_weight
 from mpc.transcript import DIGEST_BYTES
 from questions.shares import AskedBatch
 from questions.shares_agreement import ListDigest, ShownList
@@ -45,6 +46,7 @@ class Collection:
         pool: threads that check and open answers; None: the caller's own thread does all.
         before: what was shown in an earlier attempt, of which this must be a repetition: whose certificate has expired
             since, or was revoked, is in it still, since other parties may have closed with it.
+        openers: numbers of the parties that open, 1 and up; none: all.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Collection:
         *,
         pool: Executor | None = None,
         before: ShownList | None = None,
+        openers: Sequence[int] = (),
     ) -> None:
         question = asked.question
         self._asked = asked
@@ -68,10 +71,13 @@ class Collection:
         self._last = ""
         self._openable = bytearray()
         self._answers = bytearray()
-        n, (first, second) = len(question.parties), question.shared_elements
-        self.sum = ShareSum(question.group, first, self._position, n, second)
+        n, (first, second), m = len(question.parties), question.shared_elements, question.may_miss
+        weight = opening_weight(self._position, [number - 1 for number in question.openers_of(openers)]) if m else 1
+        self.sum = ShareSum(question.group, first, self._position, n, second, m, weight)
         self._n_boxes = len(question.sealed_bytes)
-        self._boxes = {self._position: "share"} | ({n: PROOF} if self._position == n - 1 and second else {})
+        self._boxes = {self._position: "share"}
+        if second and self.sum.holds_vector:
+            self._boxes[self._position + 1 + m] = PROOF
 
     def take(self, parts: Sequence[AnswerPart]) -> None:
         """Take in the next answers, and add the shares that open; those that are to be proven are added later.

@@ -8,7 +8,7 @@ an attempt, and nothing is opened twice.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -26,8 +26,10 @@ from mpc.errors import ProtocolError
 from mpc.protocol.concurrency import run_to_its_end
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.secret.keys import KEY_BYTES, RoundKey
+from mpc.secagg.secret.mask import Mask, apply_masks
 from mpc.vector_proofs.verifier import integers_of
 from party.batches.collecting import Collection, places_of
+from party.batches.openers import exchange_batch_keys, masks_of
 from party.batches.rules import BatchRules
 from party.batches.store import BatchStore, ClosedBatch, KeptBatch
 from party.batches.verdicts import Judge, seed_of
@@ -133,7 +135,7 @@ class PartyBatches:
         self._beginning = asyncio.Lock()  # places are counted, then taken
         self._try_ways = try_ways
         self._turns: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
-        self._prepared: dict[str, tuple[bytes, asyncio.TimerHandle]] = {}
+        self._prepared: dict[str, tuple[bytes, tuple[int, ...], asyncio.TimerHandle]] = {}
 
     def use(self, place: PartyPlace) -> None:
         """Take over another configuration."""
@@ -198,22 +200,36 @@ class PartyBatches:
         text = asked.canonical_json()
         return self._store.add(asked.digest, batch, now_s + TENTATIVE_S, analyst=analyst, question=text)
 
-    async def prepare(self, question_json: str, attempt: str) -> None:
+    async def prepare(self, question_json: str, attempt: str, openers: Sequence[int] = ()) -> tuple[int, ...]:
         """See `transport.batch_party.BatchParty`."""
         asked = await asyncio.to_thread(_read, question_json)
         self._check(asked)
-        await asyncio.to_thread(self._known, asked)
-        self._accept_messages(attempt, self._names(asked))
+        found = self._openers(asked, openers)
+        kept = await asyncio.to_thread(self._known, asked)
+        self._accept_messages(attempt, self._names(asked, found))
         loop = asyncio.get_running_loop()
         late = loop.call_later(PREPARED_S, self._give_up, attempt)
-        self._prepared[attempt] = asked.digest, late
+        self._prepared[attempt] = asked.digest, found, late
+        return () if kept.closed is None else asked.question.openers_of(kept.closed.openers)
+
+    def _openers(self, asked: AskedBatch, numbers: Sequence[int]) -> tuple[int, ...]:
+        try:
+            found = asked.question.openers_of(numbers)
+        except JobError as error:
+            raise InvalidRequestError(f"{self._place.name}: {told(error)}") from error
+        if self._number(asked) not in found:
+            raise InvalidRequestError(f"{self._place.name} is asked to open a batch with others than itself")
+        return found
+
+    def _number(self, asked: AskedBatch) -> int:
+        return asked.question.parties.index(self._place.name) + 1
 
     def _give_up(self, attempt: str) -> None:
         del self._prepared[attempt]
         self._close_session(attempt, "it was prepared and never began")
 
-    def _names(self, asked: AskedBatch) -> dict[int, str]:
-        return {COORDINATOR: self._place.coordinator, **dict(enumerate(asked.question.parties, start=1))}
+    def _names(self, asked: AskedBatch, openers: Sequence[int]) -> dict[int, str]:
+        return {COORDINATOR: self._place.coordinator, **{one: asked.question.parties[one - 1] for one in openers}}
 
     def _known(self, asked: AskedBatch) -> KeptBatch:
         found = self._store.find(asked.digest)
@@ -224,7 +240,7 @@ class PartyBatches:
     async def close(self, question_json: str, attempt: str) -> SumShare:
         """See `transport.batch_party.BatchParty`."""
         asked = await asyncio.to_thread(_read, question_json)
-        digest, late = self._prepared.pop(attempt, (b"", None))
+        digest, openers, late = self._prepared.pop(attempt, (b"", (), None))
         if late is not None:
             late.cancel()
         if digest != asked.digest:
@@ -233,9 +249,9 @@ class PartyBatches:
             raise NotPreparedError("this attempt to close a batch was not prepared here, or too long ago")
         log = _log.bind(batch=asked.question_id.hex(), attempt=attempt)
         try:
-            async with self._session(asked, attempt) as session:
+            async with self._session(asked, attempt, openers) as session:
                 async with self._turns.setdefault(asked.digest, asyncio.Lock()):
-                    closed = await self._close(asked, session)
+                    closed = await self._close(asked, session, openers)
                 with suppress(ProtocolError):  # who went away meanwhile asks again
                     await session.finish()
         except (ProtocolError, ServiceError) as error:
@@ -246,8 +262,8 @@ class PartyBatches:
         return SumShare(closed.share, b"".join(np.packbits(one).tobytes() for one in bits))
 
     @asynccontextmanager
-    async def _session(self, asked: AskedBatch, attempt: str) -> AsyncIterator[Any]:
-        names, me = self._names(asked), asked.question.parties.index(self._place.name) + 1
+    async def _session(self, asked: AskedBatch, attempt: str, openers: Sequence[int]) -> AsyncIterator[Any]:
+        names, me = self._names(asked, openers), self._number(asked)
         session = self._open_session(attempt, asked.digest, me, names, SILENCE_S, lambda stage, done, total: None)
         reason: str | None = "the batch was not closed"
         try:
@@ -261,14 +277,18 @@ class PartyBatches:
                 await session.abort(reason)
             self._close_session(attempt, reason)
 
-    async def _close(self, asked: AskedBatch, session: Any) -> ClosedBatch:
+    async def _close(self, asked: AskedBatch, session: Any, openers: tuple[int, ...]) -> ClosedBatch:
         kept = await asyncio.to_thread(self._known, asked)
         question = asked.question
-        numbers, bounds = range(1, len(question.parties) + 1), (question.smallest_cohort, question.largest_cohort)
+        bounds = question.smallest_cohort, question.largest_cohort
         if kept.closed is not None:
+            if question.openers_of(kept.closed.openers) != openers:
+                raise NotPreparedError("this batch was closed here with other parties: it is opened with no others")
             assert kept.shown is not None, "it is noted before"
-            before = None if question.claim is None else Judge(asked, session, kept.closed.rejected).tell
-            await agree(session, numbers, kept.shown, bounds, kept.closed.cohort, before)
+            before = None if question.claim is None else Judge(asked, session, kept.closed.rejected, openers).tell
+            await agree(session, openers, kept.shown, bounds, kept.closed.cohort, before)
+            if question.may_miss:
+                await exchange_batch_keys(session, openers, kept.public)
             return kept.closed
         if kept.private is None:
             raise NotFoundError("the key of this batch is gone")
@@ -276,15 +296,15 @@ class PartyBatches:
         with ThreadPoolExecutor(rules.n_threads, thread_name_prefix="batch") as pool:
             check = StatementCheck(self._credentials())
             own = RoundKey(kept.private)
-            collection = Collection(asked, self._place.name, own, check, pool=pool, before=kept.shown)
+            collection = Collection(asked, self._place.name, own, check, pool=pool, before=kept.shown, openers=openers)
             async for block in self._blocks(asked):
                 await run_to_its_end(collection.take, block)
             shown = await asyncio.to_thread(collection.shown)
             if kept.shown is None:
                 await run_to_its_end(self._store.note_shown, asked.digest, shown)
-            judge = None if question.claim is None else Judge(asked, session)
+            judge = None if question.claim is None else Judge(asked, session, openers=openers)
             judged = None if judge is None else self._judged(judge, collection, seed_of(kept.private, shown.digest))
-            cohort = await agree(session, numbers, shown, bounds, judge=judged)
+            cohort = await agree(session, openers, shown, bounds, judge=judged)
             left_out = shown.openable & ~cohort
             if judge is None and left_out.any():
                 places = places_of(left_out)
@@ -292,8 +312,13 @@ class PartyBatches:
                     await run_to_its_end(collection.take_away, block, places[: len(block)])
                     del places[: len(block)]
                 collection.take_away((), places)
-        share = await self._share(asked, session, collection, int(cohort.sum()))
-        closed = ClosedBatch(cohort, share, None if judge is None else judge.rejected)
+        masks: list[Mask] = []
+        if question.may_miss:
+            publics = await exchange_batch_keys(session, openers, kept.public)
+            masks = masks_of(session.me, own, publics, asked.digest, openers, shown.cohort_digest(cohort))
+        share = await self._share(asked, session, collection, int(cohort.sum()), openers, masks)
+        rejected = None if judge is None else judge.rejected
+        closed = ClosedBatch(cohort, share, rejected, openers if question.may_miss else ())
         await run_to_its_end(self._store.close_batch, asked.digest, closed)
         return closed
 
@@ -308,23 +333,37 @@ class PartyBatches:
         async def coin(found: bytes) -> bytes:
             return await run_to_its_end(self._store.note_coin, asked.digest, found)
 
-        return lambda openable: judge.judge(openable, collection, blocks, coin, seed)
+        async def judged(openable: NDArray[np.bool_]) -> NDArray[np.bool_]:
+            noted = await asyncio.to_thread(self._store.noted_coin, asked.digest)
+            return await judge.judge(openable, collection, blocks, coin, seed, noted)
 
-    async def _share(self, asked: AskedBatch, session: Any, collection: Collection, n_devices: int) -> bytes:
-        """Return our share of the sum, with our share of the noise in it."""
-        question, total = asked.question, collection.sum.total
+        return judged
+
+    async def _share(
+        self,
+        asked: AskedBatch,
+        session: Any,
+        collection: Collection,
+        n_devices: int,
+        openers: Sequence[int],
+        masks: Sequence[Mask],
+    ) -> bytes:
+        """Return our share of the sum, with our share of the noise in it, masked where parties may be missing."""
+        question, total = asked.question, collection.sum.additive()
         if question.claim is not None:
-            total = integers_of(question.claim, total, n_devices, is_first=session.me == 1)
+            total = integers_of(question.claim, total, n_devices, is_first=session.me == openers[0])
         if (noise := question.noise) is not None:
-            drawn = await session.draw(noise, ())
+            drawn = await session.draw(noise, (), len(openers))
             question.group.accumulate(total, question.group.encode(drawn))
+        await asyncio.to_thread(apply_masks, question.group, total, masks)
         packed: bytes = await asyncio.to_thread(question.group.pack, total)
         return packed
 
     async def _blocks(self, asked: AskedBatch, only: bytes = b"") -> AsyncIterator[list[AnswerPart]]:
         """Yield the answers in blocks of some; the coordinator sends them as we take them."""
         question = asked.question
-        share_bytes = sum(question.sealed_bytes[len(question.parties) - 1 :])  # the last party's
+        last = {len(question.parties) - 1, len(question.sealed_bytes) - 1}
+        share_bytes = sum(question.sealed_bytes[place] for place in last)  # the last party's
         most_bytes = max(share_bytes, KEY_BYTES) + FIXED_BYTES + PER_PARTY_BYTES * (len(question.parties) + 1)
         block: list[AnswerPart] = []
         async for part in self._fetch(asked.question_id, most_bytes, only):
@@ -337,7 +376,7 @@ class PartyBatches:
 
     def stop(self) -> None:
         """Take no part in attempts that were prepared and have not begun."""
-        for attempt, (_, late) in list(self._prepared.items()):
+        for attempt, (_, _, late) in list(self._prepared.items()):
             late.cancel()
             self._give_up(attempt)
 

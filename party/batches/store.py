@@ -24,7 +24,7 @@ from service.errors import ServiceError
 MOST_CALLED_OFF = 1024
 """Batches that were called off of which a row is kept."""
 
-_COLUMNS = "private, public, certificate, signature, list_digest, openable, n_answers, cohort, share, rejected"
+_COLUMNS = "private, public, certificate, signature, list_digest, openable, n_answers, cohort, share, rejected, numbers"
 
 
 class BatchStoreError(ServiceError):
@@ -40,12 +40,19 @@ CREATE TABLE proofs (
     rejected BYTEA
 ) /*STRICT, WITHOUT ROWID*/"""
 
+_OPENERS = """\
+CREATE TABLE openers (
+    digest BYTEA PRIMARY KEY,
+    numbers BYTEA NOT NULL
+) /*STRICT, WITHOUT ROWID*/"""
+
 _TABLES = Tables(
     what="the store of batches",
     failure=BatchStoreError,
-    version=2,
+    version=3,
     schema=f"""\
 {_PROOFS};
+{_OPENERS};
 CREATE TABLE batches (
     digest BYTEA PRIMARY KEY,
     private BYTEA,
@@ -66,7 +73,7 @@ CREATE TABLE places (
     is_kept INTEGER NOT NULL
 ) /*STRICT, WITHOUT ROWID*/;
 CREATE TABLE terms (coordinator TEXT PRIMARY KEY, term INTEGER NOT NULL) /*STRICT*/""",
-    upgrades={1: _PROOFS},
+    upgrades={1: _PROOFS, 2: _OPENERS},
 )
 
 
@@ -78,11 +85,13 @@ class ClosedBatch:
         cohort: per answer, whether it is in the sum.
         share: share of the sum, packed, with this party's noise. Secret but for the coordinator.
         rejected: per answer, whether its proof was rejected; None where devices prove nothing.
+        openers: numbers of the parties that open; none for all, where nobody may be missing.
     """
 
     cohort: NDArray[np.bool_] = field(repr=False)
     share: bytes = field(repr=False)
     rejected: NDArray[np.bool_] | None = field(default=None, repr=False)
+    openers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -144,14 +153,15 @@ class BatchStore:
 
     def find(self, digest: bytes) -> KeptBatch | None:
         """Return a batch; None where this party has not agreed to it, or has forgotten it."""
-        query = f"SELECT {_COLUMNS} FROM batches LEFT JOIN proofs USING (digest) WHERE digest = %s"  # noqa: S608  # no text from outside
+        joined = "batches LEFT JOIN proofs USING (digest) LEFT JOIN openers USING (digest)"
+        query = f"SELECT {_COLUMNS} FROM {joined} WHERE digest = %s"  # noqa: S608  # no text from outside
         rows = self._db.read(query, digest)
         if not rows:
             return None
-        private, public, certificate, signature, list_digest, openable, n, cohort, share, rejected = rows[0]
+        private, public, certificate, signature, list_digest, openable, n, cohort, share, rejected, numbers = rows[0]
         shown = None if list_digest is None else ShownList(list_digest, _bits(openable, n))
         of_proofs = None if rejected is None else _bits(rejected, n)
-        closed = None if share is None else ClosedBatch(_bits(cohort, n), share, of_proofs)
+        closed = None if share is None else ClosedBatch(_bits(cohort, n), share, of_proofs, tuple(numbers or b""))
         return KeptBatch(private, public, certificate, signature, shown, closed)
 
     def add(
@@ -243,6 +253,11 @@ class BatchStore:
             (found,) = run("SELECT coin FROM proofs WHERE digest = %s", digest).fetchone()
         return bytes(found)
 
+    def noted_coin(self, digest: bytes) -> bytes | None:
+        """Return the coin that was noted for an open batch; None before."""
+        rows = self._db.read("SELECT coin FROM proofs WHERE digest = %s", digest)
+        return bytes(rows[0][0]) if rows else None
+
     def close_batch(self, digest: bytes, closed: ClosedBatch) -> None:
         """Close a batch and destroy its key. Only when this has returned, the share may leave.
 
@@ -260,6 +275,8 @@ class BatchStore:
             if closed.rejected is not None:
                 query = "INSERT INTO proofs VALUES (%s, %s, %s) ON CONFLICT (digest)"
                 run(query + " DO UPDATE SET rejected = excluded.rejected", digest, b"", _packed(closed.rejected))
+            if closed.openers:
+                run("INSERT INTO openers VALUES (%s, %s)", digest, bytes(closed.openers))
             _tidy(run)
         self._db.erase_log()
 
@@ -282,8 +299,9 @@ class BatchStore:
 
 
 def _tidy(run: Run) -> None:
-    """Delete the places of batches that are not open, and what is kept of proofs of those that are forgotten."""
+    """Delete the places of batches that are not open, and what else is kept of those that are forgotten."""
     run("DELETE FROM proofs WHERE NOT EXISTS (SELECT 1 FROM batches WHERE batches.digest = proofs.digest)")
+    run("DELETE FROM openers WHERE NOT EXISTS (SELECT 1 FROM batches WHERE batches.digest = openers.digest)")
     query = "SELECT 1 FROM batches WHERE batches.digest = places.digest AND private IS NOT NULL"
     run(f"DELETE FROM places WHERE NOT EXISTS ({query})")  # noqa: S608  # no text from outside
 

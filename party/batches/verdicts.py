@@ -6,7 +6,9 @@ When the parties have compared their lists, in one conversation they
    compare what they heard, for a party that tells others different things would have some wait for the others;
 2. send each other a seed; the coin is the hash of all. No device could know it when its answer was fixed, as parties
    tell their seeds to those only that have the same list. A party's seed follows from its key for the batch and the
-   list, and it opens nothing under another coin than the first one: that would tell of vectors (`mpc.vector_proofs`);
+   list, and it opens nothing under another coin than the first one: that would tell of vectors (`mpc.vector_proofs`).
+   Where parties may be missing, seeds are those of others in another attempt; so they first tell each other which coin
+   they have noted, and the one that any has noted stands;
 3. send each other, block by block, what they open of each answer, and add up those that hold.
 
 That every vector in the sum keeps its bounds takes all parties: one that lies here can have any device rejected, or let
@@ -26,15 +28,15 @@ from mpc.prime import kernels as prime_kernels
 from mpc.prime.kernels import PRIME
 from mpc.protocol.concurrency import run_together
 from mpc.protocol.session import COORDINATOR
-from mpc.transcript import digest
+from mpc.transcript import DIGEST_BYTES, digest
 from mpc.vector_proofs.prover import challenge_of
 from mpc.vector_proofs.verifier import Verifier
 from party.batches.collecting import Collection, places_of
 from questions.shares import AskedBatch
 from transport.batch_codec import AnswerPart
 
-REJECTED_STAGE, HEARD_STAGE, SEEDS_STAGE, OPENED_STAGE = (
-    "rejected", "heard of rejections", "seeds of the coin", "opened of proofs",
+REJECTED_STAGE, HEARD_STAGE, NOTED_STAGE, SEEDS_STAGE, OPENED_STAGE = (
+    "rejected", "heard of rejections", "noted coins", "seeds of the coin", "opened of proofs",
 )  # fmt: skip
 
 Bits = NDArray[np.bool_]
@@ -48,15 +50,17 @@ class Judge:
         asked: the question.
         session: my end.
         rejected: what was rejected when I closed the batch; None while it is open. After `judge`: what is rejected.
+        openers: numbers of the parties that open; none: all.
     """
 
     asked: AskedBatch
     session: Any
     rejected: Bits | None = None
+    openers: Sequence[int] = ()
 
     @property
     def _others(self) -> list[int]:
-        return [party for party in range(1, len(self.asked.question.parties) + 1) if party != self.session.me]
+        return [party for party in self.asked.question.openers_of(self.openers) if party != self.session.me]
 
     async def tell(self, openable: Bits) -> Bits:
         """Tell the others what I rejected when I closed the batch; return what all could open and nobody rejected."""
@@ -70,6 +74,7 @@ class Judge:
         blocks: Callable[[Bits], AsyncIterator[list[AnswerPart]]],
         coin: Callable[[bytes], Awaitable[bytes]],
         seed: bytes,
+        noted: bytes | None = None,
     ) -> Bits:
         """Judge proofs, and add the vectors that keep their bounds to the sum of the collection.
 
@@ -79,6 +84,7 @@ class Judge:
             blocks: returns some answers of the list once more, in blocks that are the same at all parties.
             coin: notes a coin, and returns the first one that was noted.
             seed: mine; the same in all attempts.
+            noted: the coin that I have noted in an earlier attempt; it counts where parties may be missing.
 
         Returns:
             What all could open and is in the sum.
@@ -88,18 +94,20 @@ class Judge:
             PeerViolationError: another coin comes out than before, or a party sends what is no element.
             PeerError: a party is silent or drops out.
 
-        Cost: 3 rounds, and one for each block; `Table.opened` elements for each answer, pair and direction.
+        Cost: 3 rounds, 4 where parties may be missing, and one for each block; `Table.opened` elements for each answer,
+        pair and direction.
         """
         told = await self._rejected_before(len(openable))
         verifier = None
         if told is None:
-            found = await self._toss(seed)
+            found = await self._standing(noted) or await self._toss(seed)
             if await coin(found) != found:
                 what = "another coin came out for this batch than before: nothing is opened under a second one"
                 raise PeerViolationError(COORDINATOR, SEEDS_STAGE, what)
             claim = self.asked.question.claim
             assert claim is not None, "only proofs are judged"
-            verifier = Verifier(claim, KeyStream(found), is_first=self.session.me == 1)
+            first = self.asked.question.openers_of(self.openers)[0]
+            verifier = Verifier(claim, KeyStream(found), is_first=self.session.me == first)
         wanted = openable if told is None else openable & ~told
         rejected = openable & ~wanted
         places = places_of(wanted)
@@ -132,6 +140,18 @@ class Judge:
         return await run_together(
             *(self.session.receive(other, stage, mine.shape, mine.dtype.type) for other in self._others)
         )
+
+    async def _standing(self, noted: bytes | None) -> bytes | None:
+        """Return the coin that any party has noted; None where none has, or where all toss the same one each time."""
+        if not self.asked.question.may_miss:
+            return None
+        none = bytes(DIGEST_BYTES)
+        told = await self._exchanged(NOTED_STAGE, np.frombuffer(noted or none, dtype=np.uint8))
+        coins = {noted or none, *(one.tobytes() for one in told)} - {none}
+        if len(coins) > 1:
+            what = "parties have noted different coins for this batch: nothing is opened under a second one"
+            raise PeerViolationError(COORDINATOR, NOTED_STAGE, what)
+        return coins.pop() if coins else None
 
     async def _toss(self, seed: bytes) -> bytes:
         told = await self._exchanged(SEEDS_STAGE, np.frombuffer(seed, dtype=np.uint8))

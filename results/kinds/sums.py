@@ -182,6 +182,8 @@ def _device_lines(answer: Mapping[str, Any], found: str) -> list[str]:
     if in_batch and answer["left_out"]:
         names = some_of(answer["left_out"], MAX_LINES)
         lines.append(f"not in it, because not every party could open their answers: {names}")
+    if in_batch and (gone := [name for name in answer["parties"] if name not in answer.get("opened_by", [name])]):
+        lines.append(f"opened without {some_of(gone, MAX_LINES)}")
     if in_batch and answer.get("rejected"):
         names = some_of(answer["rejected"], MAX_LINES)
         lines.append(

@@ -15,12 +15,13 @@ from typing import Any
 
 from service.errors import WrongStateError
 
-PROTOCOL = 3
+PROTOCOL = 4
 
 FORMS: Mapping[int, str] = {
     1: "281a8cfe0b03f805f2ddcd99b980d3d074195e1fa5241488549170a133d86afb",
     2: "b7921a004d7710adf48333252300b7f136ecaaaa05389d326ec6f9a4167de381",
     3: "bb93ace26601f6124b0d0575379e0097f2c796741e0d276faf4c7f7be7c072a6",
+    4: "bc5cd6e30181af87529f308fce9388d430932bf23b0cf8b06a47482cb390c8f0",
 }
 """Number of each protocol to the digest of its wire (`tests/test_protocol_number.py`)."""
 

@@ -203,6 +203,7 @@ class BatchFederation:
 
     Attributes:
         running: parties, by name; what ends each.
+        names: of all parties.
     """
 
     folder: Path
@@ -213,13 +214,14 @@ class BatchFederation:
     rules: object
     running: dict[str, AsyncExitStack] = field(default_factory=dict)
     parties: dict = field(default_factory=dict)
+    names: tuple[str, ...] = PARTIES
 
     def channel(self, role: Role, name: str):
         return open_channel(self.addresses["hub"], HUB, self.issue(role, name))
 
     async def start_party(self, name: str) -> None:
         self.running[name] = AsyncExitStack()
-        config = party_config(self.folder, name, self.addresses, self.rules)
+        config = party_config(self.folder, name, self.addresses, self.rules, self.names)
         self.parties[name] = await self.running[name].enter_async_context(running_party(config))
 
     async def stop_party(self, name: str) -> None:
@@ -235,7 +237,8 @@ class BatchFederation:
         credentials = self.issue(Role.DEVICE, name)
         channel = open_channel(self.addresses["hub"], HUB, credentials)
         self.stack.push_async_callback(channel.close)
-        fields = {"client": QuestionClient("hub", channel, "batch", GENEROUS_S)}
+        policy = batch_policy(parties=frozenset(self.names))
+        fields = {"client": QuestionClient("hub", channel, "batch", GENEROUS_S), "policy": policy}
         if values:
             fields["records"] = {"steps": kept(*values, weight=weight)}
         return batch_device(self.stack, self.folder / f"device-{name}", credentials, **{**fields, **changes})
@@ -255,7 +258,7 @@ async def fetched(device: BatchDevice) -> OfferedQuestion:
     return found
 
 
-def party_config(folder: Path, name: str, addresses, rules) -> PartyConfig:
+def party_config(folder: Path, name: str, addresses, rules, names=PARTIES) -> PartyConfig:
     return PartyConfig.model_validate(
         {
             "name": name,
@@ -264,7 +267,7 @@ def party_config(folder: Path, name: str, addresses, rules) -> PartyConfig:
             "data_dir": folder / name,
             "tls": tls_in(folder, Role.PARTY, name),
             "coordinator": {"name": "hub", "address": addresses["hub"]},
-            "peers": {other: addresses[other] for other in PARTIES if other != name},
+            "peers": {other: addresses[other] for other in names if other != name},
             "ledger": {"may_begin": True},
             "batches": None if rules is None else dict(rules),
         }
@@ -273,14 +276,14 @@ def party_config(folder: Path, name: str, addresses, rules) -> PartyConfig:
 
 @asynccontextmanager
 async def batch_federation(
-    folder: Path, rules=MappingProxyType({"smallest_cohort": 2, "exact_sums": True}), without=()
+    folder: Path, rules=MappingProxyType({"smallest_cohort": 2, "exact_sums": True}), without=(), parties=PARTIES
 ) -> AsyncIterator[BatchFederation]:
     """Run a coordinator and its parties, but for those `without` whom it goes; no device runs yet."""
     issue = authority_in(folder, FEDERATION)
-    names = ("hub", *PARTIES)
+    names = ("hub", *parties)
     addresses = {name: f"127.0.0.1:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
     credentials = issue(Role.COORDINATOR, "hub")
-    for name in PARTIES:
+    for name in parties:
         issue(Role.PARTY, name)
     config = CoordinatorConfig.model_validate(
         {
@@ -289,16 +292,16 @@ async def batch_federation(
             "listen": addresses["hub"],
             "store": folder / "jobs.sqlite",
             "tls": tls_in(folder, Role.COORDINATOR, "hub"),
-            "parties": [{"name": name, "address": addresses[name]} for name in PARTIES],
+            "parties": [{"name": name, "address": addresses[name]} for name in parties],
             "analysts": {"allowed": ["ada", "bob"]},
         }
     )
     process = CoordinatorProcess(config, credentials)
     await process.start()
     async with AsyncExitStack() as stack:
-        federation = BatchFederation(folder, issue, addresses, process, stack, rules)
+        federation = BatchFederation(folder, issue, addresses, process, stack, rules, names=parties)
         try:
-            for name in PARTIES:
+            for name in parties:
                 if name not in without:
                     await federation.start_party(name)
             yield federation

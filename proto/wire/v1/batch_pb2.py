@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from wire.v1 import aggregation_pb2 as wire_dot_v1_dot_aggregation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13wire/v1/batch.proto\x12\tmoiety.v1\x1a\x19wire/v1/aggregation.proto\"2\n\x08SignedBy\x12\x13\n\x0b\x63\x65rtificate\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"F\n\x08\x42\x61tchKey\x12\x12\n\nkey_public\x18\x01 \x01(\x0c\x12&\n\tsigned_by\x18\x02 \x01(\x0b\x32\x13.moiety.v1.SignedBy\".\n\tBatchKeys\x12!\n\x04keys\x18\x03 \x03(\x0b\x32\x13.moiety.v1.BatchKey\"_\n\x0b\x42\x61tchAnswer\x12\x18\n\x10\x65phemeral_public\x18\x03 \x01(\x0c\x12\x0e\n\x06sealed\x18\x04 \x03(\x0c\x12&\n\tsigned_by\x18\x05 \x01(\x0b\x32\x13.moiety.v1.SignedBy\"\x0c\n\nBatchTaken\"\x83\x01\n\tBatchPart\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\x12\x18\n\x10\x65phemeral_public\x18\x02 \x01(\x0c\x12\x14\n\x0cseal_digests\x18\x03 \x03(\x0c\x12\x0e\n\x06sealed\x18\x04 \x01(\x0c\x12&\n\tsigned_by\x18\x05 \x01(\x0b\x32\x13.moiety.v1.SignedBy\":\n\x10\x42\x61tchOpenRequest\x12\x15\n\rquestion_json\x18\x01 \x01(\t\x12\x0f\n\x07\x61nalyst\x18\x02 \x01(\t\";\n\x11\x42\x61tchCloseRequest\x12\x15\n\rquestion_json\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\t\"+\n\nBatchShare\x12\r\n\x05share\x18\x01 \x01(\x0c\x12\x0e\n\x06\x63ohort\x18\x02 \x01(\x0c\x32\xbc\x02\n\nBatchParty\x12\x38\n\x04Open\x12\x1b.moiety.v1.BatchOpenRequest\x1a\x13.moiety.v1.BatchKey\x12:\n\x04Keep\x12\x1b.moiety.v1.BatchOpenRequest\x1a\x15.moiety.v1.BatchTaken\x12=\n\x07\x43\x61llOff\x12\x1b.moiety.v1.BatchOpenRequest\x1a\x15.moiety.v1.BatchTaken\x12>\n\x07Prepare\x12\x1c.moiety.v1.BatchCloseRequest\x1a\x15.moiety.v1.BatchTaken\x12\x39\n\x05\x43lose\x12\x1c.moiety.v1.BatchCloseRequest\x1a\x10.moiety.v1.Chunk0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13wire/v1/batch.proto\x12\tmoiety.v1\x1a\x19wire/v1/aggregation.proto\"2\n\x08SignedBy\x12\x13\n\x0b\x63\x65rtificate\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"F\n\x08\x42\x61tchKey\x12\x12\n\nkey_public\x18\x01 \x01(\x0c\x12&\n\tsigned_by\x18\x02 \x01(\x0b\x32\x13.moiety.v1.SignedBy\".\n\tBatchKeys\x12!\n\x04keys\x18\x03 \x03(\x0b\x32\x13.moiety.v1.BatchKey\"_\n\x0b\x42\x61tchAnswer\x12\x18\n\x10\x65phemeral_public\x18\x03 \x01(\x0c\x12\x0e\n\x06sealed\x18\x04 \x03(\x0c\x12&\n\tsigned_by\x18\x05 \x01(\x0b\x32\x13.moiety.v1.SignedBy\"\x1d\n\nBatchTaken\x12\x0f\n\x07openers\x18\x01 \x03(\r\"\x83\x01\n\tBatchPart\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\x12\x18\n\x10\x65phemeral_public\x18\x02 \x01(\x0c\x12\x14\n\x0cseal_digests\x18\x03 \x03(\x0c\x12\x0e\n\x06sealed\x18\x04 \x01(\x0c\x12&\n\tsigned_by\x18\x05 \x01(\x0b\x32\x13.moiety.v1.SignedBy\":\n\x10\x42\x61tchOpenRequest\x12\x15\n\rquestion_json\x18\x01 \x01(\t\x12\x0f\n\x07\x61nalyst\x18\x02 \x01(\t\"L\n\x11\x42\x61tchCloseRequest\x12\x15\n\rquestion_json\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\t\x12\x0f\n\x07openers\x18\x03 \x03(\r\"+\n\nBatchShare\x12\r\n\x05share\x18\x01 \x01(\x0c\x12\x0e\n\x06\x63ohort\x18\x02 \x01(\x0c\x32\xbc\x02\n\nBatchParty\x12\x38\n\x04Open\x12\x1b.moiety.v1.BatchOpenRequest\x1a\x13.moiety.v1.BatchKey\x12:\n\x04Keep\x12\x1b.moiety.v1.BatchOpenRequest\x1a\x15.moiety.v1.BatchTaken\x12=\n\x07\x43\x61llOff\x12\x1b.moiety.v1.BatchOpenRequest\x1a\x15.moiety.v1.BatchTaken\x12>\n\x07Prepare\x12\x1c.moiety.v1.BatchCloseRequest\x1a\x15.moiety.v1.BatchTaken\x12\x39\n\x05\x43lose\x12\x1c.moiety.v1.BatchCloseRequest\x1a\x10.moiety.v1.Chunk0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,15 +41,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BATCHANSWER']._serialized_start=233
   _globals['_BATCHANSWER']._serialized_end=328
   _globals['_BATCHTAKEN']._serialized_start=330
-  _globals['_BATCHTAKEN']._serialized_end=342
-  _globals['_BATCHPART']._serialized_start=345
-  _globals['_BATCHPART']._serialized_end=476
-  _globals['_BATCHOPENREQUEST']._serialized_start=478
-  _globals['_BATCHOPENREQUEST']._serialized_end=536
-  _globals['_BATCHCLOSEREQUEST']._serialized_start=538
-  _globals['_BATCHCLOSEREQUEST']._serialized_end=597
-  _globals['_BATCHSHARE']._serialized_start=599
-  _globals['_BATCHSHARE']._serialized_end=642
-  _globals['_BATCHPARTY']._serialized_start=645
-  _globals['_BATCHPARTY']._serialized_end=961
+  _globals['_BATCHTAKEN']._serialized_end=359
+  _globals['_BATCHPART']._serialized_start=362
+  _globals['_BATCHPART']._serialized_end=493
+  _globals['_BATCHOPENREQUEST']._serialized_start=495
+  _globals['_BATCHOPENREQUEST']._serialized_end=553
+  _globals['_BATCHCLOSEREQUEST']._serialized_start=555
+  _globals['_BATCHCLOSEREQUEST']._serialized_end=631
+  _globals['_BATCHSHARE']._serialized_start=633
+  _globals['_BATCHSHARE']._serialized_end=676
+  _globals['_BATCHPARTY']._serialized_start=679
+  _globals['_BATCHPARTY']._serialized_end=995
 # @@protoc_insertion_point(module_scope)

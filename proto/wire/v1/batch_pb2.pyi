@@ -40,8 +40,10 @@ class BatchAnswer(_message.Message):
     def __init__(self, ephemeral_public: _Optional[bytes] = ..., sealed: _Optional[_Iterable[bytes]] = ..., signed_by: _Optional[_Union[SignedBy, _Mapping]] = ...) -> None: ...
 
 class BatchTaken(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("openers",)
+    OPENERS_FIELD_NUMBER: _ClassVar[int]
+    openers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, openers: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class BatchPart(_message.Message):
     __slots__ = ("device", "ephemeral_public", "seal_digests", "sealed", "signed_by")
@@ -66,12 +68,14 @@ class BatchOpenRequest(_message.Message):
     def __init__(self, question_json: _Optional[str] = ..., analyst: _Optional[str] = ...) -> None: ...
 
 class BatchCloseRequest(_message.Message):
-    __slots__ = ("question_json", "attempt")
+    __slots__ = ("question_json", "attempt", "openers")
     QUESTION_JSON_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    OPENERS_FIELD_NUMBER: _ClassVar[int]
     question_json: str
     attempt: str
-    def __init__(self, question_json: _Optional[str] = ..., attempt: _Optional[str] = ...) -> None: ...
+    openers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, question_json: _Optional[str] = ..., attempt: _Optional[str] = ..., openers: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class BatchShare(_message.Message):
     __slots__ = ("share", "cohort")

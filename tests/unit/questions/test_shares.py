@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from batches import asked_batch, batch_question
 from analyses.job.job import JobError
 from analyses.sums.secure_sum import SumParams
 from device.budget import cost_of
+from dp.cost.composition import composed_epsilon
+from dp.cost.report import describe
 from entropy import SystemEntropy
 from mpc.errors import ShapeError
 from mpc.secagg.secret.party_shares import ShareSum, split
@@ -39,6 +42,13 @@ def test_the_example_is_such_a_question_and_a_sum_without_a_channel_is_none():
         ({"parties": ("bank", "bank", "shop")}, "a name appears more than once"),
         ({"colluding": 3}, "at least one party must not collude"),
         ({"colluding": 0}, "colluding"),
+        ({"may_miss": 2, "colluding": 1}, "may_miss"),
+        ({"may_miss": 1, "colluding": 2, "privacy": NOISY}, "any 2 of the parties open the batch"),
+        ({"may_miss": 1, "colluding": 1}, "an exact sum needs a batch that opens once .* at least 4 parties"),
+        (
+            {"may_miss": 1, "colluding": 1, "privacy": NOISY, "proofs": True},
+            "proofs = true needs a batch that opens once",
+        ),
         ({"smallest_cohort": 1}, "smallest_cohort"),
         ({"smallest_cohort": 5}, "must not be larger than largest_cohort"),
         ({"members": ("ann",)}, "members: belongs to masked sums"),
@@ -88,10 +98,12 @@ def test_the_digest_holds_session_asker_and_every_term():
         asked_batch(largest_norm=100),
     ]
     assert len({asked.digest for asked in (one, *others)}) == 10
+    noisy = asked_batch(colluding=1, privacy=NOISY)
+    assert asked_batch(colluding=1, privacy=NOISY, may_miss=1).digest != noisy.digest
 
 
 def test_a_question_without_what_later_versions_added_is_written_as_before():
-    assert not {"proofs", "largest_norm"} & set(re.findall(r"\w+", asked_batch().canonical_json()))
+    assert not {"proofs", "largest_norm", "may_miss"} & set(re.findall(r"\w+", asked_batch().canonical_json()))
     for changes in ({"proofs": True}, {"largest_norm": 100}):
         asked = asked_batch(**changes)
         assert AskedBatch.from_json(asked.canonical_json()).question == asked.question
@@ -140,6 +152,36 @@ def test_the_noise_of_those_that_do_not_collude_meets_the_target(n_parties, coll
     report = question.privacy_report()
     assert (report["n_parties"], report["colluding"]) == (n_parties, colluding)
     assert "masked" not in report["mechanism"]
+
+
+@pytest.mark.parametrize(("n_parties", "colluding", "openings"), [(3, 1, 2), (4, 1, 1), (4, 2, 2), (5, 2, 1)])
+def test_noise_meets_the_target_without_a_party_and_for_as_many_openings_as_there_can_be(
+    n_parties, colluding, openings
+):
+    parties = tuple(f"p{i}" for i in range(n_parties))
+    question = batch_question(parties=parties, colluding=colluding, privacy=NOISY, largest=10, may_miss=1)
+    noise = question.noise
+    assert question.openings == openings == len(noise.events("coalition"))
+    assert len(noise.events("coordinator")) == 1
+    assert 0.9 < cost_of(noise).epsilon(1e-6).epsilon <= 1.0
+    of_one = replace(noise, levels=(n_parties - 1,), openings=1)  # with as few as open, in one of the openings
+    assert of_one.unknown_part(n_parties - 1, "coalition") == noise.least_unknown_part("coalition")
+    assert composed_epsilon(of_one.events("coalition") * openings, 1e-6).epsilon <= 1.0
+    said = question.privacy_report()["opening"]
+    assert said.startswith(f"Any {n_parties - 1} of the {n_parties} parties open the sum")
+    assert (f"can have {openings} opened" in said) == (openings > 1)
+    assert said + "." in describe(question.privacy_report(), "members")
+    assert "opening" not in batch_question(privacy=NOISY).privacy_report()
+
+
+def test_the_parties_that_open_are_enough_of_them_and_in_order():
+    question = batch_question(colluding=1, privacy=NOISY, may_miss=1)
+    assert [question.openers_of(numbers) for numbers in ((), (1, 3))] == [(1, 2, 3), (1, 3)]
+    for wrong in ((1,), (3, 1), (1, 1, 2), (1, 4), (0, 1, 2)):
+        with pytest.raises(JobError, match="openers"):
+            question.openers_of(wrong)
+    with pytest.raises(JobError, match="3 parties open this batch"):
+        batch_question().openers_of((1, 2))
 
 
 def test_more_that_may_collude_need_more_noise():

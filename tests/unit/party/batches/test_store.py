@@ -1,5 +1,7 @@
 """A party's memory of batches: closed once, before anything leaves, with no key after it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,21 @@ def test_closing_is_durable_and_happens_once(store, tmp_path):
     assert (again.private, again.closed.share) == (None, b"share")
     assert again.closed.cohort.tolist() == [True, False, True]
     assert (again.shown.digest, again.shown.openable.tolist()) == (SHOWN.digest, [True, True, True])
+
+
+def test_with_whom_a_batch_was_closed_and_its_coin_are_kept(store, tmp_path):
+    for digest in (DIGEST, OTHER):
+        store.add(digest, OPEN, 10.0)
+        store.note_shown(digest, SHOWN)
+    assert store.noted_coin(DIGEST) is None
+    assert (
+        store.note_coin(DIGEST, b"coin") == store.note_coin(DIGEST, b"another") == store.noted_coin(DIGEST) == b"coin"
+    )
+    store.close_batch(DIGEST, replace(closed(), openers=(1, 3)))
+    store.close_batch(OTHER, closed())
+    store.close()
+    again = BatchStore(tmp_path / "batches.sqlite")
+    assert (again.find(DIGEST).closed.openers, again.find(OTHER).closed.openers) == ((1, 3), ())
 
 
 def test_an_unknown_batch_is_not_closed(store):

@@ -140,7 +140,8 @@ async def test_malformed_proofs_are_rejected_or_left_out_and_stop_nobody(answere
         """What an honest device would answer, where it is not the answer that is malformed."""
         answer = second_part(claim, first, challenge_of(claim, KeyStream(challenge)))
         honest = split_proof(group, answer, shares[:-1])
-        return {"zeros": bytes(8 * n_second), "no elements": b"\xff" * 8 * n_second}.get(what, honest)
+        lies = {"zeros": (bytes(8 * n_second),), "no elements": (b"\xff" * 8 * n_second,)}
+        return lies.get(what, honest)
 
     sent = [SystemEntropy().read(32), *shares[1:]] if what == "shares of two vectors" else shares
     vector = seal(SealingTerms(batch.asked.digest, "d1", PARTIES), sent, publics, SystemEntropy(), prove)
