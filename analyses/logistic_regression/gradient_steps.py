@@ -43,7 +43,8 @@ async def take_part_in_steps(session: Session, plan: GradientPlan, table: Table 
 
     Raises:
         UnequalValuesError: the tables do not hold the same rows in the same order.
-        PeerViolationError: the coordinator sent weights outside the ball, or not the same to all parties.
+        PeerViolationError: the coordinator sent weights outside the ball.
+        InconsistentSharesError: it did not send the same to all parties, or one of them says so.
         PeerError: a member is silent, drops out or violates the protocol.
 
     Privacy: at most t colluding parties learn nothing but the opened sums and the batches; see `SampledSkellam`.
@@ -140,7 +141,8 @@ async def receive_weights(c: JointComputation, plan: GradientPlan) -> NDArray[np
     """Return the coordinator's weights, once they are known to be short enough and the same for all parties.
 
     Raises:
-        PeerViolationError: they are not: the noise was made for other ones.
+        PeerViolationError: they are too long: the noise was made for other ones.
+        InconsistentSharesError: they are not the same, or a party says so.
     """
     session, gradient = c.session, plan.gradient
     receivers = range(1, plan.n_parties + 1)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.errors import PeerViolationError
+from mpc.errors import InconsistentSharesError
 from mpc.protocol.concurrency import run_together
 from mpc.protocol.session import Session
 
@@ -32,7 +32,8 @@ async def receive_alike(
         receivers: member numbers, mine among them.
 
     Raises:
-        PeerViolationError: another receiver got something else, or says so; names the sender.
+        InconsistentSharesError: another receiver got something else, or says so. The sender or that receiver lies:
+            nobody can tell, so no member is named.
         PeerError: a member is silent or drops out.
 
     Cost: 1 round besides the array's own, 32 bytes per pair and direction.
@@ -47,7 +48,7 @@ async def receive_alike(
         if not hmac.compare_digest(theirs.tobytes(), digest.tobytes()):
             names = session.names
             what = f"{names[sender]} sent different arrays to {names[other]} and {names[session.me]} in stage {stage}"
-            raise PeerViolationError(sender, stage, what)
+            raise InconsistentSharesError(f"{what}, unless {names[other]} does not tell the truth")
 
     await run_together(*(with_receiver(other) for other in receivers if other != session.me))
     return array
