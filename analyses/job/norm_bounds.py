@@ -70,7 +70,7 @@ def primes_for(bounds: Bounds) -> int:
 def projections_of(bound: NormBound, protected: Protected) -> MaskedProjections:
     """Return the release of the projections that a bound is proven by."""
     return MaskedProjections(
-        bound.squared_norm, bound.squared_operator_bound, N_PROJECTIONS, bound.mask_variance, protected
+        bound.largest_squared_norm, bound.squared_operator_bound, N_PROJECTIONS, bound.mask_variance, protected
     )
 
 

@@ -88,7 +88,7 @@ class GradientPlan(LabelledRowPlan):
 
     @cached_property
     def norm_bounds(self) -> Bounds:
-        """See `Plan`: features keep their norm, and a label is 0 or 1, where its owner brings nothing else."""
+        """See `Plan`: features keep their norm, and a label is 0 or 1."""
         n_features = {
             i.party: len(self.features_of(o).columns) for i, o in zip(self.job.inputs, self.owners, strict=True)
         }
@@ -263,9 +263,14 @@ def _shares_constant(job: Job, params: LogisticRegressionParams) -> bool:
 def _proven_bounds(
     job: Job, params: LogisticRegressionParams, n_features: Mapping[str, int], norms: Sequence[int], constant: int
 ) -> Bounds:
-    """Return what owners prove, with the smallest masks; nothing where the label shares its owner's rows.
+    """Return what owners prove, with the smallest masks: just what `TaylorGradient.sensitivities` takes.
 
-    One norm of features and label together would let the label be as long as the features may be.
+    That is |x_q|^2 <= B, x_q the features of all owners and the constant, and y in {0, 1}. The features of an owner,
+    with the constant that the last one shares, have the squared norm B_q at most (B_q + c^2); these add up to B, with
+    the public constant where nobody shares it. A label beside them is a bit of the same row (`mpc.proofs.norm_bound`):
+    one norm of features and label together would let the label be as long as the features may be. A label that stands
+    alone is an indicator. So R bounds the residual, 2 G (1 - 2 y) + v and of order 3 24 G^3 (1 - 2 y) + 12 G^2 v - v^3,
+    for |v| <= U, whatever owners deal; what parties compute from x_q and y is proven by `mpc.proofs.products`.
 
     Args:
         job: with the owners in order.
@@ -275,14 +280,14 @@ def _proven_bounds(
         constant: integer of the constant column that the last owner shares; 0 if nobody does.
     """
     *_, last = n_features
-    if n_features[params.label_party] or (constant and last == params.label_party):
-        return {}
-    bounds = [
-        NormBound(width + (party == last and constant > 0), norm + constant**2 * (party == last), params.max_rows)
-        if width
-        else NormBound(1, 1, params.max_rows, is_one_hot=True)
-        for (party, width), norm in zip(n_features.items(), norms, strict=True)
-    ]
+    bounds = []
+    for (party, n), norm in zip(n_features.items(), norms, strict=True):
+        has_constant, has_label = constant > 0 and party == last, party == params.label_party
+        if n or has_constant:
+            width, squared = n + has_label + has_constant, norm + constant**2 * has_constant
+            bounds.append(NormBound(width, squared, params.max_rows, bit=n if has_label else None))
+        else:
+            bounds.append(NormBound(1, 1, params.max_rows, is_one_hot=True))
     return by_owner(job, bounds)
 
 

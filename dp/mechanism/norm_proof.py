@@ -22,7 +22,7 @@ class MaskedProjections:
     data, and the squared norm of the matrix of rows sigma_k is at most L.
 
     Sensitivity: for the row that differs, |(rho_ki <sigma_k, d>)_k|^2 <= sum_k <sigma_k, d>^2 <= L |d|^2. Each row has
-    |y_i|^2 = B^2: a row that is added or removed has |d| = B, of one that is replaced both contents are that long, so
+    |y_i|^2 <= B^2: a row that is added or removed has |d| = B, of one that is replaced both contents are that long, so
     |d| <= 2 B. Both are attained up to the norm of the matrix. A person's k rows: `dp.cost.group`.
     The masks of one owner hide its rows alone; a record of the joint table has a row at each owner, and a plan states
     one release for each.

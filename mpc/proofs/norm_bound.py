@@ -20,6 +20,12 @@ which is 3/4 each time. Projections are independent: (3/4)^100 < 2^-41.
 **So nothing wraps in 2**: with entries of at most 3 M the sum of a row's squares is at most w (3 M)^2, w = c + 4, which
 `order_needed` keeps below Q. Two numbers in 0 .. Q - 1 that are equal modulo each prime are equal.
 
+**A bit beside the norm.** One integer y of a row may be 0 or 1 instead of counting in B^2: a label, which could be as
+long as B if it counted. Then 2 says sum_j y_ij^2 = B^2 + y, and besides that y^2 = y, modulo each prime. By 1 y is 3 M
+at most, so |y^2 - y| <= w (3 M)^2 < Q: y^2 = y as integers, and y is 0 or 1. (Modulo the primes alone idempotents of
+the field pass, of which all but 0 and 1 are beyond 3 M.) Both sums are below Q, so all other integers of the row have
+the squared norm B^2. The row has B^2 + 1 at most, which stands for B^2 wherever a whole row is masked and projected.
+
 **An honest dealer passes** but with probability 2^-40, whatever its rows are. An entry of sigma has E exp(s x) =
 cosh(s / 2)^2 <= exp(s^2 / 4). So g = <sigma, y_i> / B has E exp(l g^2) <= (1 - l)^(-1/2), by convexity the mean square
 T of g over the rows has no more, and P(T > 36) <= exp(-35.5) sqrt(72) < 2^-48. Given sigma, V_k is subgaussian of
@@ -64,6 +70,7 @@ class NormBound:
         squared_norm: B^2, 1 .. 2^60.
         most_rows: n.
         mask: a: deviation of a mask in units of B.
+        bit: place of the integer in a row that is 0 or 1 and does not count in B^2; None if there is none.
         is_one_hot: whether a row is completed by 1 less its sum, of which nothing is dealt, and not by four squares.
             With B^2 = 1 the whole is an integer vector of norm 1 and sum 1: one entry is 1, and all others are 0. That
             squares equal their roots modulo each prime does not say so (idempotents).
@@ -74,6 +81,7 @@ class NormBound:
     most_rows: int
     mask: int = LEAST_MASK
     is_one_hot: bool = False
+    bit: int | None = None
 
     @property
     def dealt_width(self) -> int:
@@ -86,14 +94,19 @@ class NormBound:
         return self.width + (1 if self.is_one_hot else N_SQUARES)
 
     @property
+    def largest_squared_norm(self) -> int:
+        """Largest squared norm of a whole row: B^2, and 1 for a bit."""
+        return self.squared_norm + (self.bit is not None)
+
+    @property
     def mask_variance(self) -> int:
         """Parameter of the discrete Gaussian masks."""
-        return self.mask**2 * self.squared_norm
+        return self.mask**2 * self.largest_squared_norm
 
     @property
     def largest_projection(self) -> int:
         """M, which no projection of an honest dealer exceeds."""
-        variance = (self.mask**2 + _MEAN_SQUARE * self.most_rows) * self.squared_norm
+        variance = (self.mask**2 + _MEAN_SQUARE * self.most_rows) * self.largest_squared_norm
         return math.isqrt(_SUBGAUSSIAN * variance) + 1
 
     @property

@@ -4,7 +4,7 @@ Its numbers, and why they suffice, are in `mpc.proofs.norm_bound`. It is awaited
 rows, and before anything is computed with them that is opened.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,8 +91,8 @@ async def prove_norms(
 
     Privacy: t parties learn the masked projections of each dealer and nothing else; `dp.mechanism.norm_proof`.
     Soundness: `mpc.proofs.norm_bound` and `Schedule.log2_error`; below 2^-40 for each dealer.
-    Cost: 4 rounds, and those of `Proofs.check`; a dealer sends N_PROJECTIONS + 6 elements and its answers, parties open
-    N_PROJECTIONS for each dealer.
+    Cost: 4 rounds, and those of `Proofs.check`; a dealer sends N_PROJECTIONS + 6 elements, 12 with bits, and its
+    answers, parties open N_PROJECTIONS for each dealer.
     """
     if not rows.n_rows:
         return
@@ -114,18 +114,21 @@ async def _deal_masks(
 ) -> tuple[Words | None, dict[int, Words]]:
     """Deal masks of projections, and of the proof behind them; return mine as elements, and my shares of all."""
     me, field_ = exchange.session.me, exchange.field
-    n_masks = N_PROJECTIONS + int(np.prod(proofs.mask_shape))
+
+    def n_masks(bound: NormBound) -> int:
+        return N_PROJECTIONS + len(schedules_of(bound, rows.n_rows)) * int(np.prod(proofs.mask_shape))
+
     mine: Words | None = None
     shares: dict[int, Words] = {}
     if rows.masks is not None:
         stream = KeyStream(exchange.session.entropy.read(32))
-        masks = field_.encode(rows.masks), field_.random(stream, n_masks - N_PROJECTIONS)
+        masks = field_.encode(rows.masks), field_.random(stream, n_masks(rows.bounds[me]) - N_PROJECTIONS)
         mine = np.concatenate(masks, axis=1)
         own = await exchange.deal(stage, 0, mine, exchange.t)
         if own is not None:
             shares[me] = own
     if exchange.am_receiver:
-        shapes = {dealer: (n_masks,) for dealer in rows.bounds if dealer != me}
+        shapes = {dealer: (n_masks(bound),) for dealer, bound in rows.bounds.items() if dealer != me}
         shares |= await exchange.take_all(shapes, stage, 0, exchange.t)
     return mine, shares
 
@@ -156,28 +159,46 @@ async def _open_projections(
             raise PeerViolationError(dealer, what.projections, text)
 
 
-def schedule_of(bound: NormBound, n_rows: int) -> Schedule:
-    """Return how the rows of a dealer are folded: it proves its own alone, and everybody verifies those of all."""
-    return Schedule(n_rows, bound.whole_width, FIRST_ROWS)
+def schedules_of(bound: NormBound, n_rows: int) -> list[Schedule]:
+    """Return how what is proven of a dealer's rows is folded: their norms, then their bits where there are any.
+
+    It proves its own alone, and everybody verifies those of all.
+    """
+    norms = Schedule(n_rows, bound.whole_width, FIRST_ROWS)
+    return [norms] if bound.bit is None else [norms, Schedule(n_rows)]
 
 
 def _statements(
     exchange: ShareExchange, rows: DealtRows, proofs: Proofs, secrets: Words | None, masks: Mapping[int, Words]
 ) -> list[Statement]:
-    """Return the claim of each dealer that each of its rows has the squared norm of its bound."""
+    """Return the claims of each dealer: its rows have the squared norm of their bound, bits are their squares."""
     field_, me = exchange.field, exchange.session.me
 
-    def vectors(values: Words, dealt: Words) -> Vectors:
-        hiding = dealt[:, N_PROJECTIONS:].reshape(field_.n_words, *proofs.mask_shape)
-        return Vectors([values], [values], hiding)
+    def squares(values: Words, bound: NormBound, dealt: Words) -> list[Vectors]:
+        vectors = [values] if bound.bit is None else [values, np.ascontiguousarray(values[:, :, bound.bit])]
+        hiding = dealt[:, N_PROJECTIONS:].reshape(field_.n_words, len(vectors), *proofs.mask_shape)
+        return [Vectors([one], [one], np.ascontiguousarray(hiding[:, i])) for i, one in enumerate(vectors)]
 
-    statements = []
-    for pair, (dealer, bound) in enumerate(rows.bounds.items()):
-        shares = claims = None
+    def claimed(values: Words, bound: NormBound) -> list[Words]:
+        norm = field_.encode(np.array([bound.squared_norm], dtype=object))
+        norms = np.repeat(norm, rows.n_rows, axis=1)
+        if bound.bit is None:
+            return [norms]
+        bits = np.ascontiguousarray(values[:, :, bound.bit])
+        return [field_.add(norms, bits), bits]
+
+    statements: list[Statement] = []
+    for dealer, bound in rows.bounds.items():
+        schedules = schedules_of(bound, rows.n_rows)
+        shares: Sequence[Vectors | None] = [None] * len(schedules)
+        claims: Sequence[Words | None] = [None] * len(schedules)
+        own: Sequence[Vectors | None] = [None] * len(schedules)
         if exchange.am_receiver:
-            shares = vectors(rows.shares[dealer], masks[dealer])
-            one = field_.encode(np.array([bound.squared_norm], dtype=object))
-            claims = [np.repeat(one, rows.n_rows, axis=1)]
-        own = vectors(rows.mine, secrets) if dealer == me and rows.mine is not None and secrets is not None else None
-        statements.append(Statement(dealer, 0, schedule_of(bound, rows.n_rows), shares, claims, own, pair))
+            shares = squares(rows.shares[dealer], bound, masks[dealer])
+            claims = claimed(rows.shares[dealer], bound)
+        if dealer == me and rows.mine is not None and secrets is not None:
+            own = squares(rows.mine, bound, secrets)
+        for schedule, share, claim, mine in zip(schedules, shares, claims, own, strict=True):
+            told = None if claim is None else [claim]
+            statements.append(Statement(dealer, 0, schedule, share, told, mine, len(statements)))
     return statements

@@ -147,4 +147,5 @@ def completion(rows: NDArray[np.int64], bound: NormBound) -> NDArray[np.int64]:
     """
     if bound.is_one_hot:
         return np.asarray(1 - rows.sum(axis=1, keepdims=True), dtype=np.int64)
-    return four_squares(bound.squared_norm - np.einsum("ij,ij->i", rows, rows))
+    counted = rows if bound.bit is None else np.delete(rows, bound.bit, axis=1)
+    return four_squares(bound.squared_norm - np.einsum("ij,ij->i", counted, counted))

@@ -8,7 +8,7 @@ from mpc.proofs.coin import DIGEST_BYTES, SEED_BYTES
 from mpc.proofs.folding import REPETITIONS, Schedule
 from mpc.proofs.noise_bound import NoiseBound
 from mpc.proofs.norm_bound import N_PROJECTIONS, NormBound
-from mpc.proofs.norm_proof import schedule_of
+from mpc.proofs.norm_proof import schedules_of
 from mpc.proofs.products import MOST_PENDING
 from mpc.proofs.proven_rows import ROWS_PER_BLOCK
 from mpc.proofs.proven_sums import MOST_KEPT
@@ -157,12 +157,13 @@ class ProofTraffic(ShareTraffic):
     def _prove_norms(self, bounds: Mapping[int, NormBound], n_rows: int, *, commits: bool = True) -> None:
         """Walk through `prove_norms`."""
         listeners = [owner for owner in bounds if owner not in self.parties]
-        self.inputs(dict.fromkeys(bounds, N_PROJECTIONS + 2 * REPETITIONS))
+        schedules = {owner: schedules_of(bound, n_rows) for owner, bound in bounds.items()}
+        self.inputs({owner: N_PROJECTIONS + 2 * REPETITIONS * len(found) for owner, found in schedules.items()})
         self.toss(listeners)
         if commits:
             self.traffic.pass_gate(self.parties)
         self.traffic.step(pairwise(self.parties, len(bounds) * N_PROJECTIONS * self.element_bytes))
-        self.prove([Proof(schedule_of(bound, n_rows), [owner]) for owner, bound in bounds.items()], listeners)
+        self.prove([Proof(one, [owner]) for owner, found in schedules.items() for one in found], listeners)
 
 
 class ProvenSumTraffic(SumTraffic):

@@ -34,6 +34,8 @@ PROVEN = (
     CUBES,
     "clustering, `mpc`, pairs of owners",
     "clustering, `mpc`, `joint` cells of three owners and more",
+    "logistic regression by gradients, order 1",
+    "logistic regression by gradients, order 3",
 )
 WHO = {
     "an owner that computes": ((), 1),
@@ -49,6 +51,7 @@ QUICK = [
     (COUNTS, "a helper"),
     ("cross-tables", "a helper of five"),
     (CUBES, "another owner that computes"),
+    ("logistic regression by gradients, order 3", "an owner without shares"),
 ]
 
 

@@ -4,12 +4,14 @@ The first attack of test_known_attacks.py ends here, and every better lie that i
 as it works among members that are trusted to follow the protocol.
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 from deviations import CASES, run_once
 from deviations import plan_of as plan_of_case
 from job_builders import make_job, make_table
-from lying_dealers import LIES, ONE_HOT_LIES, lying
+from lying_dealers import BIT_LIES, LIES, ONE_HOT_LIES, lying
 
 from analyses.job.job import JobError
 from analyses.job.schema import BlockSchema
@@ -95,6 +97,28 @@ async def test_a_row_that_is_of_no_category_ends_a_count_and_names_its_owner(lie
     plan = plan_of_case(case, case.tables(), security="malicious")
     liar = plan.job.members.index("bank") + 1
     with lying(liar, ONE_HOT_LIES[lie]):
+        ended = await run_once(plan, case.tables())
+    assert ended.opened is None
+    assert isinstance(ended.error, PeerViolationError)
+    assert ended.error.member == liar
+
+
+GRADIENTS = CASES["logistic regression by gradients, order 3"]
+FEATURES = "one and a half times the bound"
+
+
+@cache
+def plan_of_gradients():
+    return plan_of_case(GRADIENTS, GRADIENTS.tables(), security="malicious")
+
+
+@pytest.mark.parametrize("lie", [*BIT_LIES, FEATURES])
+async def test_a_label_that_is_neither_0_nor_1_or_features_beside_it_end_a_regression_and_name_their_owner(lie):
+    """Of the third order; rows of the first are dealt and proven by the same code."""
+    case, plan = GRADIENTS, plan_of_gradients()
+    liar = plan.job.members.index("telco") + 1
+    assert plan.norm_bounds[liar].bit == 1
+    with lying(liar, {**BIT_LIES, FEATURES: LIES[FEATURES]}[lie]):
         ended = await run_once(plan, case.tables())
     assert ended.opened is None
     assert isinstance(ended.error, PeerViolationError)

@@ -91,18 +91,17 @@ def test_what_proves_no_products_is_refused_or_has_none(name):
 
 PAGE = Path(__file__).parents[2] / "docs" / "protocols" / "malicious.md"
 GRADIENTS = "logistic regression by gradients, order 3"
-LABEL_ALONE = "logistic regression by gradients of order 3, whose label's owner brings nothing else"
 LINES = {
     "pattern counts of three owners and more": COUNTS,
     "moments of order 3 and more": CUBES,
-    "logistic regression by gradients, of a label beside features of its owner": CASES[GRADIENTS],
+    "logistic regression by gradients of order 3": CASES[GRADIENTS],
     "clustering with joint cells": CASES["clustering, `mpc`, `joint` cells of three owners and more"],
     "rows that are matched in secret": CASES["any whose rows are matched in secret"],
 }
 
 
 def test_the_page_says_which_analyses_prove_their_products():
-    """Circuits are in tests/unit/mpc/proofs/test_products.py, a label that stands alone is below."""
+    """Circuits are in tests/unit/mpc/proofs/test_products.py."""
     said = dict(re.findall(r"^\| ([^|]+) \| (yes|no: refused at planning) \|$", PAGE.read_text(), re.MULTILINE))
     found = {}
     for line, case in LINES.items():
@@ -113,7 +112,7 @@ def test_the_page_says_which_analyses_prove_their_products():
             found[line] = "yes"
     assert found == {line: answer for line, answer in said.items() if line in LINES}
     others = [line for line in said if line not in LINES and not line.startswith("circuits")]
-    assert [(line, said[line]) for line in others] == [(LABEL_ALONE, "yes")]
+    assert not others
 
 
 def test_the_page_says_how_many_rounds_a_million_products_take():
@@ -123,38 +122,33 @@ def test_the_page_says_how_many_rounds_a_million_products_take():
     assert 1 + 2 + 3 * folds + 1 == 16
 
 
-@pytest.fixture
-def label_alone(monkeypatch):
-    """The owner of the label brings no feature: then it can be proven that a label is 0 or 1."""
+@pytest.fixture(params=["label alone", "label beside features"])
+def gradients(monkeypatch, request):
+    """A label is an indicator where its owner brings no feature, else a bit beside a norm."""
     name = CASES[GRADIENTS].variant
-    monkeypatch.setitem(VARIANTS, name, replace(VARIANTS[name], label_columns=("label",)))
+    if request.param == "label alone":
+        monkeypatch.setitem(VARIANTS, name, replace(VARIANTS[name], label_columns=("label",)))
     return replace(CASES[GRADIENTS], victim="bank")
 
 
-@pytest.mark.parametrize("liar", [1, 2])
-async def test_a_wrong_cube_of_a_gradient_ends_the_job_and_names_the_party(label_alone, liar):
-    plan = planned(label_alone)
+async def test_a_wrong_cube_of_a_gradient_ends_the_job_and_names_the_party(gradients):
+    plan = planned(gradients)
     assert plan.has_intermediate_products
-    honest = await run_once(plan, label_alone.tables())
+    honest = await run_once(plan, gradients.tables())
     assert honest.error is None
-    with wrong_products(liar, everywhere(amount_of(plan))):
-        ended = await run_once(plan, label_alone.tables())
+    with wrong_products(2, everywhere(amount_of(plan))):
+        ended = await run_once(plan, gradients.tables())
     assert ended.opened is None
     assert isinstance(ended.error, PeerViolationError)
-    assert ended.error.member == liar
+    assert ended.error.member == 2
 
 
-async def test_a_label_or_features_beyond_their_bounds_end_a_gradient_and_name_the_owner(label_alone):
-    plan = planned(label_alone)
+async def test_a_label_or_features_beyond_their_bounds_end_a_gradient_and_name_the_owner(gradients):
+    plan = planned(gradients)
     for owner in ("bank", "telco"):
         number = plan.job.members.index(owner) + 1
         with beyond_bounds(number, 1 << 10):
-            ended = await run_once(plan, label_alone.tables())
+            ended = await run_once(plan, gradients.tables())
         assert ended.opened is None
         assert isinstance(ended.error, PeerViolationError)
         assert ended.error.member == number
-
-
-def test_a_label_beside_features_is_refused():
-    with pytest.raises(JobError, match=r"^security: "):
-        planned(CASES[GRADIENTS])

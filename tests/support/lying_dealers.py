@@ -8,6 +8,7 @@ each prime by itself accepts them.
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from unittest import mock
 
 import forked_services
@@ -16,6 +17,7 @@ from deviations import everywhere, wrong_products
 
 from mpc.arithmetic.field import ResidueField
 from mpc.local.network import Message
+from mpc.proofs.four_squares import LARGEST, four_squares
 from mpc.proofs.norm_bound import NormBound
 from mpc.proofs.proven_rows import ProvenRows
 from mpc.protocol.exchange import ShareExchange
@@ -120,6 +122,33 @@ ONE_HOT_LIES: dict[str, Lie] = {
 """Rows of indicators that are no such, completed by the last one: the idempotent is equal to its square."""
 
 
+def _bit(value: Callable[[NormBound, ResidueField], int]) -> Lie:
+    """Another integer in the place of a bit, with squares by which the proof of the norm passes all the same."""
+
+    def lie(whole: np.ndarray, bound: NormBound, field: ResidueField) -> None:
+        row, y = whole[ROW], value(bound, field)
+        row[bound.bit] = 0
+        features = sum(int(x) ** 2 for x in row[: bound.width])
+        row[bound.bit] = y
+        missing = bound.squared_norm + y - y * y - features
+        if 0 <= missing <= LARGEST:
+            row[bound.width :] = four_squares(np.array([missing]))[0]
+        else:
+            complete_modulo_primes(row, replace(bound, squared_norm=bound.squared_norm + y), field)
+
+    return lie
+
+
+BIT_LIES: dict[str, Lie] = {
+    "2": _bit(lambda bound, field: 2),
+    "-1": _bit(lambda bound, field: -1),
+    "the bound of the features": _bit(lambda bound, field: norm(bound)),
+    "2^30": _bit(lambda bound, field: 1 << 30),
+    "an idempotent of the field": _bit(lambda bound, field: joined([1] + [0] * (len(field.primes) - 1), field)),
+}
+"""Labels beside features that are neither 0 nor 1. The squares agree with each; the idempotent is equal to its own."""
+
+
 @contextmanager
 def lying(member: int, lie: Lie) -> Iterator[None]:
     """Let an owner deal other rows than its own, and prove as if they were right."""
@@ -162,8 +191,15 @@ def with_another_residue(share: np.ndarray) -> np.ndarray:
 
 
 def serve_a_liar(*service) -> None:
-    """Run a party's service that lies in jobs of which it is the first member; see `forked_services.serve_in_child`."""
-    with lying(1, LIES["2^30 in one row"]):
+    """Run a party's service that lies in jobs of which it is the first member; see `forked_services.serve_in_child`.
+
+    Where it brings a label beside features, that is 2, else an entry is 2^30.
+    """
+
+    def lie(whole: np.ndarray, bound: NormBound, field: ResidueField) -> None:
+        (LIES["2^30 in one row"] if bound.bit is None else BIT_LIES["2"])(whole, bound, field)
+
+    with lying(1, lie):
         forked_services.serve_in_child(*service)
 
 

@@ -5,10 +5,13 @@ from analyses.job.job import JobError
 from analyses.job.schema import BlockSchema, ColumnSchema
 from analyses.logistic_regression.parameters import MAX_ITERATIONS
 from analyses.logistic_regression.protocol import ANALYSIS
+from dp.cost.composition import composed_epsilon
 from dp.cost.events.sampling import BoundedSampledDpEvent
+from dp.mechanism.norm_proof import MaskedProjections
 
 SCHEMAS = [table.schema for table in labelled_tables().values()]
 NORMS = dict.fromkeys(PARTIES, 1.0)
+LARGE = {"epsilon": 50.0, "delta": 1e-6}
 
 
 def planned(parameters=None, schemas=SCHEMAS, **changes):
@@ -139,3 +142,33 @@ def test_the_parties_that_are_told_weights_count_as_receivers():
 def test_every_member_computes_the_same_plan_digest():
     assert planned().digest() == planned().digest()
     assert planned().digest() != planned({"learning_rate": 0.2}).digest()
+
+
+@pytest.mark.parametrize("view", ["coordinator", "coalition"])
+def test_a_malicious_job_pays_for_the_projections_of_features_and_of_the_label_beside_them(view):
+    plan = planned({"sampling_rate": 1.0}, security="malicious", privacy={**LARGE, "view": view})
+    label = plan.job.members.index(plan.params.label_party) + 1
+    features = len(plan.features_of(label).columns)
+    assert features
+    for owner, bound, squared_norm in zip(
+        plan.owners, plan.norm_bounds.values(), plan.squared_norm_bounds, strict=True
+    ):
+        assert (bound.width, bound.squared_norm) == (plan.width_of(owner), squared_norm)
+        assert bound.bit == (features if owner == label else None)
+    masks = [planned.release for planned in plan.releases if isinstance(planned.release, MaskedProjections)]
+    charged = [bound + (owner == label) for owner, bound in zip(plan.owners, plan.squared_norm_bounds, strict=True)]
+    assert [one.squared_norm for one in masks] == charged
+    whole = composed_epsilon(plan.privacy_events(view), 1e-6).epsilon
+    steps = composed_epsilon(plan.mechanism.events(view), 1e-6).epsilon
+    assert 0.95 * 50 < steps < whole <= 50
+
+
+def test_a_constant_that_the_owner_of_the_label_shares_counts_in_the_norm_beside_it():
+    """Of persons: a row that does not count is zero, its constant too, so nobody knows the constant but its owner."""
+    schemas = [schema.model_copy(update={"most_rows_per_person": 2}) for schema in SCHEMAS]
+    found = planned({"sampling_rate": 1.0, "unit": "person"}, schemas, security="malicious", privacy=LARGE)
+    *_, (last, bound) = found.norm_bounds.items()
+    assert found.shares_constant
+    assert (bound.width, bound.bit) == (found.width_of(last), len(found.features_of(last).columns))
+    assert bound.squared_norm == found.squared_norm_bounds[-1] + found.constant**2
+    assert found.gradient.squared_row_bound == sum(one.squared_norm for one in found.norm_bounds.values())

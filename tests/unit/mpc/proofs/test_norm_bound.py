@@ -63,12 +63,20 @@ def test_with_a_smaller_factor_it_would_pass_more_often():
 
 
 @pytest.mark.parametrize(
-    "bound", [NormBound(34, 1 << 27, 10_000), NormBound(1, 1, 10), NormBound(9, 1, 500, is_one_hot=True)]
+    "bound",
+    [
+        NormBound(34, 1 << 27, 10_000),
+        NormBound(1, 1, 10),
+        NormBound(9, 1, 500, is_one_hot=True),
+        NormBound(2, 1, 10, bit=1),
+    ],
 )
 def test_the_squares_of_a_row_within_three_times_the_bound_do_not_wrap(bound):
+    """Nor does a bit less its square."""
     n_primes = primes_needed(bound.order_needed)
     order, entry = ResidueField(n_primes).order, 3 * bound.largest_projection
     assert bound.whole_width * entry**2 < order
+    assert entry**2 + entry < order
     assert n_primes == 1 or ResidueField(n_primes - 1).order <= bound.order_needed
 
 
@@ -130,3 +138,10 @@ def test_the_bound_of_the_norm_is_seldom_or_never_exceeded(width):
 def test_larger_masks_need_a_larger_field():
     bound = NormBound(34, 1 << 27, 10_000)
     assert replace(bound, mask=2 * LEAST_MASK).order_needed > 3 * bound.order_needed
+
+
+def test_a_bit_makes_a_row_longer_by_one():
+    without, beside = NormBound(3, 50, 10), NormBound(3, 50, 10, bit=1)
+    assert (without.largest_squared_norm, beside.largest_squared_norm) == (50, 51)
+    assert beside.mask_variance == LEAST_MASK**2 * 51
+    assert beside.largest_projection == NormBound(3, 51, 10).largest_projection

@@ -23,22 +23,25 @@ ROSTERS = [(3, 1, 0), (3, 1, 2), (4, 1, 1), (5, 2, 0)]
 """N, t, owners without shares."""
 
 
-def bounds_of(owners, n_rows, *, one_hot=False):
-    if one_hot:
+def bounds_of(owners, n_rows, *, kind="norms"):
+    if kind == "indicators":
         return {owner: NormBound(3, 1, n_rows, is_one_hot=True) for owner in owners}
-    return {owner: NormBound(2, 200 + owner, n_rows) for owner in owners}
+    bit = 1 if kind == "bits" else None
+    return {owner: NormBound(2, 200 + owner, n_rows, bit=bit) for owner in owners}
 
 
-def rows_of(owners, n_rows, *, one_hot=False):
+def rows_of(owners, n_rows, *, kind="norms"):
     rng = np.random.default_rng(3)
-    if one_hot:
+    if kind == "bits":
+        return {o: np.column_stack([rng.integers(-14, 15, n_rows), rng.integers(0, 2, n_rows)]) for o in owners}
+    if kind == "indicators":
         return {o: (rng.integers(0, 4, n_rows)[:, None] == np.arange(3)).astype(np.int64) for o in owners}
     return {o: rng.integers(-10, 11, (n_rows, 2)) for o in owners}
 
 
-def run(n_parties, t, n_owners, n_rows, *, one_hot=False, fault=None, in_step=False):
+def run(n_parties, t, n_owners, n_rows, *, kind="norms", fault=None, in_step=False):
     owners = (1, 2) if not n_owners else (2, n_parties + 1)
-    bounds, rows = bounds_of(owners, n_rows, one_hot=one_hot), rows_of(owners, n_rows, one_hot=one_hot)
+    bounds, rows = bounds_of(owners, n_rows, kind=kind), rows_of(owners, n_rows, kind=kind)
     field = ResidueField(primes_needed(max(bound.order_needed for bound in bounds.values())))
 
     async def gram(c, mine):
@@ -47,7 +50,7 @@ def run(n_parties, t, n_owners, n_rows, *, one_hot=False, fault=None, in_step=Fa
         if c.me == COORDINATOR:
             return await c.open(c.outline((widths[owners[0]], widths[owners[1]]), 2 * t, 1 << 40))
         masks = [
-            MaskedProjections(b.squared_norm, b.squared_operator_bound, N_PROJECTIONS, b.mask_variance)
+            MaskedProjections(b.largest_squared_norm, b.squared_operator_bound, N_PROJECTIONS, b.mask_variance)
             for b in bounds.values()
         ]
         c.expect(bounds, masks[owners.index(c.me)] if c.me in owners else None)
@@ -73,11 +76,12 @@ def run(n_parties, t, n_owners, n_rows, *, one_hot=False, fault=None, in_step=Fa
     return ends, network, rows[owners[0]].T @ rows[owners[1]]
 
 
-@pytest.mark.parametrize("in_step", [False, True])
-@pytest.mark.parametrize("one_hot", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "in_step"), [("norms", False), ("norms", True), ("indicators", True), ("bits", False)]
+)
 @pytest.mark.parametrize(("n_parties", "t", "n_owners"), ROSTERS)
-def test_the_rows_are_those_that_were_dealt(n_parties, t, n_owners, one_hot, in_step):
-    ends, _, right = run(n_parties, t, n_owners, 25, one_hot=one_hot, in_step=in_step)
+def test_the_rows_are_those_that_were_dealt(n_parties, t, n_owners, kind, in_step):
+    ends, _, right = run(n_parties, t, n_owners, 25, kind=kind, in_step=in_step)
     assert np.array_equal(ends[COORDINATOR].values, right)
 
 
@@ -155,6 +159,8 @@ def test_a_row_beyond_its_bound_is_completed_by_anything_without_an_error():
         [1],
         [-1],
     ]
+    beside = completion(np.array([[10, 1], [0, 0], [7, 1]]), NormBound(2, 100, 10, bit=1))
+    assert (beside**2).sum(axis=1).tolist() == [0, 100, 51]
 
 
 def test_what_a_party_sees_of_projections_does_not_depend_on_the_rows_but_for_the_projections_themselves():
