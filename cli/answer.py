@@ -21,7 +21,8 @@ def answer(
     question: Annotated[str, typer.Argument(help="One of those that `moiety job show JOB` lists, such as means.")],
     client: Client = DEFAULT_CLIENT,
     columns: Names = None,
-    label: Annotated[str | None, typer.Option(help="regress, ridge, logistic: column that is to be explained.")] = None,
+    label: Annotated[str | None, typer.Option(help="Regressions: column that is to be explained.")] = None,
+    offset: Annotated[str | None, typer.Option(help="poisson: column with the logarithm of the exposure.")] = None,
     ridge: Annotated[float | None, typer.Option(help="regress: penalty on squared coefficients.")] = None,
     k: Annotated[int | None, typer.Option(help="components, factors, canonical-correlation: how many.")] = None,
     others: Annotated[
@@ -31,12 +32,12 @@ def answer(
     down: Annotated[str | None, typer.Option(help="crosstab: categories from above to below.")] = None,
     across: Annotated[str | None, typer.Option(help="crosstab: categories from left to right.")] = None,
     value: Annotated[str | None, typer.Option(help="group-means, anova: number whose means are asked for.")] = None,
-    time: Annotated[str | None, typer.Option(help="survival: column of 2 * interval + event.")] = None,
+    time: Annotated[str | None, typer.Option(help="survival, hazard-ratios: column of 2 * interval + event.")] = None,
     width: Annotated[float | None, typer.Option(help="survival: length of an interval; by default 1.")] = None,
-    by: Annotated[str | None, typer.Option(help="group-means, discriminant, survival: categories.")] = None,
+    by: Annotated[str | None, typer.Option(help="Groups: a column of categories.")] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
-    """Ask released second moments: means, correlation, regress and others; or counts: survival."""
+    """Ask released second moments: means, correlation, regress and others; or counts: survival, hazard-ratios."""
     from analyses.kept_moments.answer import AnswerError
     from results.generic.result import SavedResultError
     from results.kinds.pattern_count import PatternCountResult
@@ -44,8 +45,8 @@ def answer(
 
     given = {
         "columns": _names(columns), "others": _names(others),
-        "label": label, "ridge": ridge, "k": k, "scale": scale or None, "down": down, "across": across,
-        "value": value, "by": by, "time": time, "width": width,
+        "label": label, "offset": offset, "ridge": ridge, "k": k, "scale": scale or None,
+        "down": down, "across": across, "value": value, "by": by, "time": time, "width": width,
     }  # fmt: skip
     with exit_codes():
         try:

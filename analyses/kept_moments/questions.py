@@ -10,6 +10,8 @@ from analyses.kept_moments.components import components
 from analyses.kept_moments.discriminant import discriminant
 from analyses.kept_moments.factors import factors
 from analyses.kept_moments.logistic import logistic
+from analyses.kept_moments.models.choices import multinomial, ordinal
+from analyses.kept_moments.models.rates import poisson
 from analyses.kept_moments.regression import regress, ridge
 from analyses.kept_moments.statistics import correlation, covariance, inflation, means, partial_correlation
 from analyses.kept_moments.tables import crosstab, group_means
@@ -48,6 +50,15 @@ QUESTIONS: Mapping[str, Question] = {
     ),
     "logistic": Question(
         logistic, ("label", "columns"), ("label",), "logistic regression of any yes or no, by moments"
+    ),
+    "poisson": Question(
+        poisson, ("label", "columns", "offset"), ("label",), "Poisson regression of a count, with an offset if asked"
+    ),
+    "multinomial": Question(
+        multinomial, ("label", "columns"), ("label",), "logistic regression of the values of a category"
+    ),
+    "ordinal": Question(
+        ordinal, ("label", "columns"), ("label",), "proportional odds of a category whose values have an order"
     ),
     "anova": Question(anova, ("value", "columns"), ("value", "columns"), "analysis of variance by several terms"),
     "discriminant": Question(

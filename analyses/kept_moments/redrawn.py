@@ -91,12 +91,17 @@ class Likeness:
         return Spread(noise.std(axis=0, ddof=1), chance.std(axis=0, ddof=1), np.asarray(off))
 
 
-def check_regular(scatter: Floats, noise_level: float) -> None:
+def check_regular(scatter: Floats, noise_level: float, clear: float = CLEAR) -> None:
     """Refuse an inverse where some combination of columns does not vary beyond the noise.
+
+    Args:
+        scatter: second moments about the mean.
+        noise_level: about the spectral norm of the noise.
+        clear: noise levels that every combination must exceed.
 
     Raises:
         AnswerError: there is one.
     """
-    if float(np.linalg.eigvalsh(scatter)[0]) <= CLEAR * noise_level:
+    if float(np.linalg.eigvalsh(scatter)[0]) <= clear * noise_level:
         what = "some combination of these columns does not vary beyond the noise"
         raise AnswerError(f"{what}: name fewer columns, of a category all values but one, or ask for a larger epsilon")

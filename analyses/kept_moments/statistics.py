@@ -23,6 +23,9 @@ from analyses.kept_moments.answer import (
 from analyses.kept_moments.redrawn import check_regular
 from analyses.second_moments.released import ReleasedMoments
 
+CLEAR_OF_PAIRS = 1.0
+"""Noise levels above which partial correlations are stated: their intervals, on the scale of z, hold from there on."""
+
 _HIDDEN = "does not vary beyond the noise, so nothing is said of how it varies"
 
 
@@ -138,12 +141,13 @@ def partial_correlation(moments: ReleasedMoments, columns: Sequence[str] = ()) -
         AnswerError: see `correlation`; or some combination of the columns does not vary beyond the noise.
     """
     part, notes = _at_least_two(moments, columns)
-    check_regular(part.centred.matrix, part.noise_level)
+    check_regular(part.centred.matrix, part.noise_level, CLEAR_OF_PAIRS)
 
     def of(matrix: Floats) -> Floats:
         inverse = np.linalg.pinv(part.centre(matrix).matrix, hermitian=True)
         root = np.sqrt(np.maximum(np.diagonal(inverse), np.finfo(float).tiny))
-        return np.asarray(np.clip(-inverse / np.outer(root, root), -1, 1), dtype=np.float64)
+        with np.errstate(over="ignore"):  # a variance that noise made negative stands for a correlation of 1
+            return np.asarray(np.clip(-inverse / np.outer(root, root), -1, 1), dtype=np.float64)
 
     pairs = np.triu_indices(len(part.names), 1)
     given = len(part.names) - 2

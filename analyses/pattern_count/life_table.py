@@ -90,14 +90,14 @@ def survival(courses: Courses, *, width: float = 1.0) -> Answer:
     """
     if not (width > 0 and np.isfinite(width)):
         raise AnswerError(f"the width of an interval must be above 0, got {width:g}")
-    known = _known(courses)
+    known = seen_intervals(courses)
     for group, seen in zip(courses.groups, known, strict=True):
         if not seen:
             text = f"rows of group {group} are not distinguishable from noise"
             raise AnswerError(f"{text}: ask for a larger epsilon, or for fewer groups")
     shortest = int(known.min())
     at_risk, share, hazard_variance = _curves(courses.events, courses.left)
-    drawn = _drawn(courses, SimulatedNoise(), N_DRAWS)
+    drawn = drawn_courses(courses, SimulatedNoise(), N_DRAWS)
     shares = np.array([_curves(*one)[1] for one in drawn])
     noise, chance = shares.std(axis=0, ddof=1), share * np.sqrt(np.cumsum(hazard_variance, axis=1))
     means = _restricted(shares, shortest)
@@ -136,21 +136,22 @@ def survival(courses: Courses, *, width: float = 1.0) -> Answer:
     )
 
 
-def _known(courses: Courses) -> NDArray[np.int64]:
+def seen_intervals(courses: Courses) -> NDArray[np.int64]:
     """Return how many intervals of each group, from the first one on, have rows at risk that are seen in the noise."""
-    at_risk, n = _at_risk(courses.events + courses.left), courses.events.shape[1]
+    at_risk, n = at_risk_of(courses.events + courses.left), courses.events.shape[1]
     deviation = np.sqrt(2 * courses.variance * np.arange(n, 0, -1))
     seen = at_risk > np.maximum(SEEN * deviation, 1.0)
     return np.asarray(np.where(seen.all(axis=1), n, np.argmin(seen, axis=1)), dtype=np.int64)
 
 
-def _at_risk(ended: Floats) -> Floats:
+def at_risk_of(ended: Floats) -> Floats:
+    """Return the rows at risk in each interval, by those whose observation ended in it, on the last axis."""
     return np.asarray(np.cumsum(ended[..., ::-1], axis=-1)[..., ::-1], dtype=np.float64)
 
 
 def _curves(events: Floats, left: Floats) -> tuple[Floats, Floats, Floats]:
     """Return rows at risk, Kaplan-Meier's shares, and the terms of Greenwood's sum."""
-    at_risk = _at_risk(events + left)
+    at_risk = at_risk_of(events + left)
     hazard = _hazard(events, at_risk)
     terms = hazard / (np.maximum(at_risk, 1.0) * np.maximum(1 - hazard, 1e-12))
     share: Floats = np.asarray(np.cumprod(1 - hazard, axis=-1), dtype=np.float64)
@@ -166,7 +167,8 @@ def _restricted(share: Floats, n: int) -> Floats:
     return np.asarray(1 + share[..., : n - 1].sum(axis=-1), dtype=np.float64)
 
 
-def _drawn(courses: Courses, simulated: SimulatedNoise, n_draws: int) -> Sequence[tuple[Floats, Floats]]:
+def drawn_courses(courses: Courses, simulated: SimulatedNoise, n_draws: int) -> Sequence[tuple[Floats, Floats]]:
+    """Return events and rows that left of other releases, with draws of the noise."""
     deviation, shape = np.sqrt(courses.variance), courses.events.shape
     draws = deviation * simulated.normal(n_draws, 2, *shape)
     return [(courses.events + one, courses.left + other) for one, other in draws]
@@ -180,7 +182,7 @@ def _log_rank(courses: Courses, n: int) -> tuple[float | None, float | None]:
     observed = _squared(difference, covariance)
     if observed is None:
         return None, None
-    at_risk = _at_risk(courses.events + courses.left)
+    at_risk = at_risk_of(courses.events + courses.left)
     hazard = _hazard(courses.events.sum(axis=0), at_risk.sum(axis=0))
     expected = at_risk * hazard
     gone = -np.diff(at_risk, axis=1, append=0.0)
@@ -189,7 +191,7 @@ def _log_rank(courses: Courses, n: int) -> tuple[float | None, float | None]:
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     chance = simulated.normal(N_NULL, len(root)) @ root.T
-    for one, other in zip(_drawn(null, simulated, N_NULL), chance, strict=True):
+    for one, other in zip(drawn_courses(null, simulated, N_NULL), chance, strict=True):
         moved, again = _differences(*one, n)
         found = _squared(moved + other, again)
         larger += found is None or found >= observed
@@ -198,7 +200,7 @@ def _log_rank(courses: Courses, n: int) -> tuple[float | None, float | None]:
 
 def _differences(events: Floats, left: Floats, n: int) -> tuple[Floats, Floats]:
     """Return events less expected ones of all groups but the last, and their hypergeometric covariance."""
-    at_risk = np.maximum(_at_risk(events + left)[:, :n], 0.0)
+    at_risk = np.maximum(at_risk_of(events + left)[:, :n], 0.0)
     whole, of_all = np.maximum(at_risk.sum(axis=0), 1.0), np.maximum(events[:, :n].sum(axis=0), 0.0)
     part = at_risk / whole
     spread = of_all * np.maximum(whole - of_all, 0.0) / np.maximum(whole - 1, 1.0)

@@ -81,27 +81,20 @@ class PatternCountResult(Result):
         return (panel,)
 
     def answer(self, question: str, **given: Any) -> "ReleaseAnswer":
-        """Return what the counts answer without a job and without further cost; the one question is `survival`.
+        """Return what the counts answer without a job and without further cost.
 
         Args:
-            question: its name.
-            given: `time`, the column of 2 * interval + event; `by`, that of groups; `width` of an interval.
+            question: name of one of `analyses.pattern_count.questions.TAKEN`.
+            given: its arguments, such as `time`, the column of 2 * interval + event, and `by`, that of groups.
 
         Raises:
             AnswerError: there is no such question, or these counts cannot answer it; the text says why.
         """
-        from analyses.kept_moments.answer import AnswerError
-        from analyses.pattern_count.life_table import Courses, survival
+        from analyses.pattern_count.questions import ask_counts
         from results.generic.answer import ReleaseAnswer
 
         asked = {name: value for name, value in given.items() if value is not None}
-        time, by, width = asked.pop("time", None), asked.pop("by", None), asked.pop("width", 1.0)
-        if question != "survival" or asked:
-            raise AnswerError("counts answer the question survival, which takes time, by and width")
-        if not time:
-            raise AnswerError("the question survival needs time")
-        found = survival(Courses.of(self.fields, time, by), width=float(width))
-        return ReleaseAnswer(found, question, self.privacy_lines)
+        return ReleaseAnswer(ask_counts(self.fields, question, asked), question, self.privacy_lines)
 
     @property
     def counts_(self) -> Floats:

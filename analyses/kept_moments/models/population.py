@@ -1,0 +1,251 @@
+"""A population with the second moments that were released: what a likelihood needs beyond them is supposed.
+
+The score equations of a generalised linear model [McCuNel89] are sums of y x, which second moments hold, against sums
+of mu(x) x, which they do not. A polynomial for mu on an interval that is fixed beforehand makes moments of the second
+[HugAdaBro17]; here the features are taken to be those of the population of greatest entropy that has their moments: the
+cells of the categories by their pairs, and numbers that are normal within each cell, with a mean that is additive in
+the categories and one covariance. It is exact for one or two categories and numbers that vary so, and near for others.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from analyses.kept_moments.answer import AnswerError, Floats, chosen, explaining, features_of, others_than
+from analyses.kept_moments.redrawn import N_DRAWS
+from analyses.second_moments.released import ReleasedMoments
+from analyses.second_moments.spectrum import SimulatedNoise
+
+MAX_CELLS = 512
+"""Most combinations of the categories' values."""
+
+N_POINTS = 4_096
+"""Rows, about, that stand for a population where a sum over it has no closed form."""
+
+_SWEEPS = 40
+_YES_OR_NO = 0.02
+"""Mean of x - x^2 up to which a column with bounds 0 and 1 is a yes or no, beside what the noise makes of it."""
+
+SUPPOSED = (
+    "an approximation: numbers are taken to be normal within each combination of the categories, with one covariance; "
+    "errors do not count what that is off"
+)
+
+
+@dataclass(frozen=True)
+class Features:
+    """The features of a model in a release of them and of what they explain.
+
+    Attributes:
+        names: names of the columns, those of a category for all its values but the first.
+        categories: places of the columns of each category, and of each yes or no.
+        numbers: places of the numbers.
+    """
+
+    names: tuple[str, ...]
+    categories: tuple[tuple[int, ...], ...]
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, moments: ReleasedMoments, label: str, columns: Sequence[str]) -> "Features":
+        """Return the features that names stand for; all columns but the label's where none is named.
+
+        Raises:
+            AnswerError: a column is not in the release or explains itself, or categories have too many combinations.
+        """
+        names = explaining(moments, label, columns)
+        named = features_of(moments, columns or others_than(moments, label))
+        categories, numbers = [], []
+        for name, members in named.items():
+            if members != [name]:
+                categories.append(tuple(names.index(one) for one in members))
+            elif _is_yes_or_no(moments, name):
+                categories.append((names.index(name),))
+            else:
+                numbers.append(names.index(name))
+        found = cls(tuple(names), tuple(categories), tuple(numbers))
+        if found.n_cells > MAX_CELLS:
+            raise AnswerError(f"the categories have {found.n_cells} combinations, of at most {MAX_CELLS}: name fewer")
+        return found
+
+    @property
+    def n_cells(self) -> int:
+        """Combinations of the categories' values."""
+        return int(np.prod([len(one) + 1 for one in self.categories], dtype=np.float64))
+
+    @property
+    def indicators(self) -> list[int]:
+        """Places of all columns of categories, in the order of `Population.cells`."""
+        return [at for one in self.categories for at in one]
+
+    def as_numbers(self) -> "Features":
+        """Return the same with every column taken for a number that is normal."""
+        return Features(self.names, (), tuple(range(len(self.names))))
+
+
+@dataclass(frozen=True)
+class Population:
+    """Rows of features, by the cells of their categories.
+
+    Attributes:
+        features: which column is where.
+        cells: indicators of each cell, shape (cells, indicators).
+        shares: part of the rows in each, shape (cells,), of sum 1.
+        centre: means of the numbers where all indicators are 0, shape (numbers,).
+        slopes: how the means move with each indicator, shape (indicators, numbers).
+        within: covariance of the numbers within cells, shape (numbers, numbers).
+    """
+
+    features: Features
+    cells: Floats = field(repr=False)
+    shares: Floats = field(repr=False)
+    centre: Floats = field(repr=False)
+    slopes: Floats = field(repr=False)
+    within: Floats = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Floats, features: Features) -> "Population":
+        """Return the population that has some moments.
+
+        Args:
+            raw: second moments in the columns' own units, the features' first and the constant last, shape (m, m).
+            features: which column is where.
+        """
+        whole = raw / raw[-1, -1]
+        own, numbers = features.indicators, list(features.numbers)
+        mean = whole[-1]
+        centred = whole - np.outer(mean, mean)
+        slopes = np.zeros((len(own), len(numbers)))
+        if own:
+            slopes = np.linalg.solve(centred[np.ix_(own, own)], centred[np.ix_(own, numbers)])
+        within = centred[np.ix_(numbers, numbers)] - slopes.T @ centred[np.ix_(own, numbers)]
+        cells, shares = _cells(whole, features)
+        return cls(features, cells, shares, mean[numbers] - mean[own] @ slopes, slopes, (within + within.T) / 2)
+
+    def rows(self, simulated: SimulatedNoise, n_points: int = N_POINTS) -> tuple[Floats, Floats]:
+        """Return rows that have the moments of the population, shape (rows, columns), and their weights, of sum 1.
+
+        Numbers come in pairs on both sides of their mean, and have the covariance that they should.
+        """
+        n_numbers = len(self.features.numbers)
+        half = max(n_numbers + 2, -(-n_points // (2 * len(self.cells)))) if n_numbers else 1
+        points = np.zeros((half, 0))
+        if n_numbers:
+            points = simulated.normal(half, n_numbers)
+            root = np.linalg.cholesky(points.T @ points / half)
+            points = np.linalg.solve(root, points.T).T
+            points = np.vstack([points, -points])
+        values, vectors = np.linalg.eigh(self.within)
+        spread = points @ (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        means = self.centre + self.cells @ self.slopes
+        found = np.empty((len(self.cells), len(points), len(self.features.names)))
+        found[:, :, self.features.indicators] = self.cells[:, None, :]
+        found[:, :, list(self.features.numbers)] = means[:, None, :] + spread
+        return found.reshape(-1, found.shape[2]), np.repeat(self.shares / len(points), len(points))
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Standard deviations of a statistic of a release over draws, in the statistic's shape."""
+
+    noise: Floats
+    chance: Floats
+
+    @property
+    def whole(self) -> Floats:
+        """Both together."""
+        return np.asarray(np.hypot(self.noise, self.chance), dtype=np.float64)
+
+
+def errors_of(part: ReleasedMoments, estimate: Callable[[Floats], Floats], rows: Floats, weights: Floats) -> Errors:
+    """Return how an estimate differs between draws of the release's noise, and between samples of rows.
+
+    The mean of n rows of a population with values s of weights w is normal about its mean m with the covariance of
+    sum of sqrt(w / n) g (s - m), g standard normal: so moments of other samples need no rows.
+
+    Args:
+        part: the release.
+        estimate: function of second moments in the columns' own units; NaN where it finds nothing.
+        rows: rows of the population like those that were released, the columns of `part`, shape (rows, columns).
+        weights: their weights, of sum 1.
+    """
+    noise = np.array([estimate(_own(part, part.matrix + draw)) for draw in part.noise(N_DRAWS)])
+    whole = np.column_stack([rows, np.ones(len(rows))])
+    mean = whole.T @ (weights[:, None] * whole)
+    root = np.sqrt(weights * part.n_rows)
+    about = _own(part, part.matrix)
+    chance = []
+    for draw in SimulatedNoise().normal(N_DRAWS, len(root)):
+        moved = root * draw
+        chance.append(estimate(about + whole.T @ (moved[:, None] * whole) - moved.sum() * mean))
+    return Errors(_deviation(noise), _deviation(np.array(chance)))
+
+
+def shift_note(values: Floats, errors: Floats, normal: Floats) -> str:
+    """Return how far coefficients are from those that all columns would have if they were normal."""
+    known = np.isfinite(errors) & (errors > 0) & np.isfinite(normal)
+    if not known.any():
+        return SUPPOSED
+    furthest = float((np.abs(normal - values)[known] / errors[known]).max())
+    return (
+        f"{SUPPOSED}; if all columns were taken to be normal, coefficients would move by {furthest:.2g} errors at most"
+    )
+
+
+def _deviation(drawn: Floats) -> Floats:
+    """Return the deviation over the draws that have an estimate; NaN where one of twenty has none."""
+    missing = np.isnan(drawn).mean(axis=0) > 0.05
+    with np.errstate(invalid="ignore"):
+        kept = np.where(np.isnan(drawn), np.nanmean(drawn, axis=0) if len(drawn) else np.nan, drawn)
+        return np.asarray(np.where(missing, np.nan, kept.std(axis=0, ddof=1)), dtype=np.float64)
+
+
+def _own(part: ReleasedMoments, matrix: Floats) -> Floats:
+    return np.asarray(part.to_own @ matrix @ part.to_own.T, dtype=np.float64)
+
+
+def _is_yes_or_no(moments: ReleasedMoments, name: str) -> bool:
+    """Return whether a column holds 0 and 1 alone, as far as the noise lets see: then its squares are itself."""
+    part = chosen(moments, [name])
+    if (part.lower[0], part.widths[0]) != (0.0, 1.0):
+        return "=" in name
+    off = part.raw[0, -1] - part.raw[0, 0]
+    return bool(off < 4 * part.deviation / part.constant + _YES_OR_NO * part.n_rows)
+
+
+def _cells(whole: Floats, features: Features) -> tuple[Floats, Floats]:
+    """Return the cells, and their shares of greatest entropy by the pairs of categories, in proportion [DemSte40]."""
+    sizes = [len(one) + 1 for one in features.categories]
+    if not sizes:
+        return np.zeros((1, 0)), np.ones(1)
+    vectors = [_vectors(one, len(whole)) for one in features.categories]
+    shares = np.ones(sizes)
+    pairs = list(combinations(range(len(sizes)), 2))
+    if not pairs:
+        return np.eye(sizes[0])[:, 1:], _positive(vectors[0] @ whole[-1])
+    tables = [_positive(vectors[a] @ whole @ vectors[b].T) for a, b in pairs]
+    for _ in range(_SWEEPS if len(sizes) > 2 else 1):
+        for (a, b), table in zip(pairs, tables, strict=True):
+            others = tuple(axis for axis in range(len(sizes)) if axis not in (a, b))
+            margin = shares.sum(axis=others, keepdims=True)
+            target = table.reshape([sizes[axis] if axis in (a, b) else 1 for axis in range(len(sizes))])
+            shares = shares * (target / np.where(margin > 0, margin, 1.0))
+    at = np.indices(sizes).reshape(len(sizes), -1)
+    cells = np.hstack([np.eye(size)[one][:, 1:] for size, one in zip(sizes, at, strict=True)])
+    found = shares.ravel()
+    return cells, found / found.sum()
+
+
+def _vectors(places: Sequence[int], order: int) -> Floats:
+    """Return u of each value of a category, u.(x, 1) = 1 in its rows and else 0, shape (values, order)."""
+    units = np.eye(order)
+    return np.vstack([units[-1] - units[list(places)].sum(axis=0), units[list(places)]])
+
+
+def _positive(shares: Floats) -> Floats:
+    """Return shares of sum 1, none below 0."""
+    found = np.maximum(shares, 0.0)
+    total = float(found.sum())
+    return np.asarray(found / total if total > 0 else np.full(found.shape, 1 / found.size), dtype=np.float64)

@@ -1,0 +1,69 @@
+"""Intervals of generalised linear models from one release: the weights that made the rows are known."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from analyses.job.schema import Table
+from analyses.kept_moments.answer import AnswerError
+from analyses.kept_moments.questions import ask
+from bench.coverage.answers import SHARES, _released, _table
+from bench.coverage.record import Coverage
+
+SIZES = ((20_000, 4.0), (4_000, 8.0))
+"""Rows of a sample and epsilon of its release."""
+
+FEATURES = ["clinic.age", "shop.visits", "clinic.risk", "bank.owns"]
+OF_RATES = [0.02, -0.3, 0.3, 0.8, 0.4, -1.0]
+OF_ODDS = [0.04, -0.5, 0.3, 0.6, -0.4]
+ABOVE = [0.5, -1.5]
+"""Weights of age, visits, the two further risks, owning and, of rates, the intercept; and log odds of being above."""
+
+QUESTIONS: Mapping[str, tuple[dict[str, Any], str, Sequence[float]]] = {
+    "poisson": ({"label": "bank.claims", "columns": FEATURES}, "log_rate_per_unit", OF_RATES),
+    "ordinal": ({"label": "shop.grade", "columns": FEATURES}, "log_odds_per_unit", [*OF_ODDS, *ABOVE]),
+    "multinomial": ({"label": "clinic.ill", "columns": FEATURES}, "log_odds_per_unit", [*OF_ODDS, -0.5]),
+}
+"""Name of the question to what it takes, the name of its numbers, and what they are in the population."""
+
+
+def models(runs: int) -> Iterator[Coverage]:
+    """Yield the coverage of the intervals of each model, about the weights that the rows were made with."""
+    for n_rows, epsilon in SIZES:
+        rng = np.random.default_rng(6)
+        held: dict[str, list[list[bool]]] = {what: [] for what in QUESTIONS}
+        known: dict[str, list[list[bool]]] = {what: [] for what in QUESTIONS}
+        for run in range(runs):
+            release = _released(tables_of(n_rows, 1000 + run), epsilon, rng)
+            for what, (given, _, true) in QUESTIONS.items():
+                try:
+                    ends = ask(release, what, **given).table["interval"]
+                except AnswerError:
+                    ends = [None] * len(true)
+                pairs = list(zip(ends, true, strict=True))
+                known[what].append([one is not None for one, _ in pairs])
+                held[what].append([one is not None and one[0] <= value <= one[1] for one, value in pairs])
+        for what in QUESTIONS:
+            table = f"made up, {n_rows:,} rows"
+            yield Coverage.of(
+                f"second moments: {what}", table, epsilon, runs, np.array(held[what]), np.array(known[what])
+            )
+
+
+def tables_of(n_rows: int, seed: int) -> list[Table]:
+    """Return three owners' rows: numbers that are normal about a mean of each risk, and three labels of them."""
+    rng = np.random.default_rng(seed)
+    common, risk, owns = rng.normal(size=n_rows), rng.choice(3, n_rows, p=SHARES), rng.random(n_rows) < 0.3
+    age = 48 + 2 * risk + 10 * (0.6 * common + 0.8 * rng.normal(size=n_rows))
+    visits = 0.5 * common + np.sqrt(0.75) * rng.normal(size=n_rows)
+    features = np.column_stack([age - 50, visits, risk == 1, risk == 2, owns])
+    claims = rng.poisson(np.exp(features @ OF_RATES[:-1] + OF_RATES[-1] + 50 * OF_RATES[0]))
+    latent = features @ OF_ODDS + 50 * OF_ODDS[0] + rng.logistic(size=n_rows)
+    grade = (latent > -ABOVE[0]).astype(int) + (latent > -ABOVE[1])
+    ill = features @ OF_ODDS + 50 * OF_ODDS[0] - 0.5 + rng.logistic(size=n_rows) > 0
+    return [
+        _table("bank", {"owns": (0, 1, owns), "claims": (0, 30, claims)}),
+        _table("clinic", {"age": (0, 100, age), "ill": (0, 1, ill)}, {"risk": risk}),
+        _table("shop", {"visits": (-4, 4, visits)}, {"grade": grade}),
+    ]

@@ -1,0 +1,99 @@
+"""Poisson regressions of a release without noise beside those of statsmodels on the rows; and what has none."""
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from moment_jobs import table_of
+from releases import joint_of, plan_of, released, tables_of
+
+from analyses.kept_moments.answer import AnswerError
+from analyses.kept_moments.questions import ask
+from bench.coverage.models import models
+
+N_ROWS = 20_000
+COLUMNS = ["clinic.age", "shop.visits", "clinic.risk", "bank.owns"]
+NAMES = ["clinic.age", "shop.visits", "clinic.risk=middle", "clinic.risk=high", "bank.owns"]
+WEIGHTS = [0.03, -0.3, 0.5, 1.0, 0.4]
+
+
+def with_claims(tables, weights=WEIGHTS, seed=50):
+    """Add claims at the bank, and the logarithm of the days in which they came."""
+    joint, rng = joint_of(tables), np.random.default_rng(seed)
+    log_days = np.clip(rng.normal(0, 0.5, len(joint["bank.owns"])), -2, 2)
+    rate = sum(w * joint[name] for w, name in zip(weights, NAMES, strict=True)) - 2.5 + log_days
+    claims = np.clip(rng.poisson(np.exp(rate)), 0, 30)
+    columns = {f"{name}": joint[f"bank.{name}"] for name in ("income", "owns")}
+    bank = table_of(
+        "bank",
+        {
+            "income": (0, 80, columns["income"]),
+            "owns": (0, 1, columns["owns"]),
+            "claims": (0, 30, claims),
+            "log_days": (-2, 2, log_days),
+            "loss": (-5, 5, log_days),
+        },
+    )
+    return {**tables, "bank": bank}
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return with_claims(tables_of(N_ROWS))
+
+
+@pytest.fixture(scope="module")
+def release(tables):
+    return released(tables, plan_of(tables, epsilon=1000.0))
+
+
+def test_weights_and_errors_are_near_those_of_greatest_likelihood_with_an_offset(tables, release):
+    joint = joint_of(tables)
+    features = np.column_stack([*(joint[name] for name in NAMES), np.ones(N_ROWS)])
+    model = sm.GLM(joint["bank.claims"], features, family=sm.families.Poisson(), offset=joint["bank.log_days"])
+    expected = model.fit()
+    found = ask(release, "poisson", label="bank.claims", columns=COLUMNS, offset="bank.log_days")
+    assert found.table["column"] == [*NAMES, "intercept"]
+    off = (np.array(found.table["log_rate_per_unit"]) - expected.params) / expected.bse
+    assert np.abs(off).max() < 0.5
+    assert found.table["chance_error"] == pytest.approx(expected.bse.tolist(), rel=0.35)
+    assert found.table["rate_ratio"] == pytest.approx(np.exp(expected.params).tolist(), rel=0.02)
+    assert found.about["dispersion"] == pytest.approx(expected.pearson_chi2 / expected.df_resid, abs=0.1)
+    furthest = float(found.notes[0].split("would move by ")[1].split()[0])
+    assert furthest > 4  # a polynomial about the mean alone, which takes categories for normal columns, is far off
+
+
+def test_rates_by_one_category_are_the_means_of_its_groups(tables, release):
+    joint = joint_of(tables)
+    found = ask(release, "poisson", label="bank.claims", columns=["clinic.risk"])
+    means = [joint["bank.claims"][joint[f"clinic.risk={one}"] == 1].mean() for one in ("low", "middle", "high")]
+    expected = [np.log(means[1] / means[0]), np.log(means[2] / means[0]), np.log(means[0])]
+    assert found.table["log_rate_per_unit"] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"label": "bank.loss"}, "'bank.loss' may be negative by its bounds"),
+        ({"label": "bank.claims", "columns": ["bank.claims"]}, "cannot explain itself"),
+        ({"label": "bank.claims", "offset": "bank.claims"}, "the offset must be another column"),
+        ({"label": "bank.claims", "offset": "bank.days"}, "the release has no column 'bank.days'"),
+        ({"label": "bank.claims", "columns": ["clinic.age"], "offset": "bank.owns"}, "'bank.owns' is no number"),
+    ],
+)
+def test_what_has_no_rates_is_refused_by_name(release, given, text):
+    with pytest.raises(AnswerError, match=text):
+        ask(release, "poisson", **given)
+
+
+def test_a_label_that_is_hidden_in_a_category_has_no_rates():
+    tables = tables_of(2000)
+    none = table_of("shop", {"visits": (0, 8, joint_of(tables)["clinic.risk=low"])})
+    hidden = released({**tables, "shop": none}, plan_of({**tables, "shop": none}, epsilon=8.0))
+    with pytest.raises(AnswerError, match=r"not distinguishable from 0 in some category of clinic\.risk"):
+        ask(hidden, "poisson", label="shop.visits", columns=["clinic.risk"])
+
+
+@pytest.mark.slow
+def test_intervals_of_all_models_hold_for_the_weights_that_made_the_rows():
+    for one in models(12):
+        assert one.held is None or one.held > 0.85, one
