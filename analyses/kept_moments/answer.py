@@ -28,6 +28,12 @@ OF_CHANCE = (
 )
 
 
+_PRODUCTS = (
+    "products and powers of columns need moments of the fourth order, which the release does not hold; an owner can "
+    "declare such a column, and the next release name it"
+)
+
+
 class AnswerError(ValueError):
     """The release cannot answer the question; the text says why, and what would help."""
 
@@ -85,6 +91,8 @@ def chosen(moments: ReleasedMoments, names: Sequence[str]) -> ReleasedMoments:
     try:
         return moments.part(names) if names else moments
     except KeyError as error:
+        if any(sign in error.args[0] for sign in "*^:"):
+            raise AnswerError(f"{error.args[0]!r}: {_PRODUCTS}") from None
         known = ", ".join(moments.names)
         raise AnswerError(f"the release has no column {error.args[0]!r}; it has {known}") from None
 

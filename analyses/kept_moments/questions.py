@@ -11,10 +11,11 @@ from analyses.kept_moments.discriminant import discriminant
 from analyses.kept_moments.factors import factors
 from analyses.kept_moments.logistic import logistic
 from analyses.kept_moments.models.choices import multinomial, ordinal
+from analyses.kept_moments.models.contrasts import contrasts, stepwise
 from analyses.kept_moments.models.rates import poisson
 from analyses.kept_moments.regression import regress, ridge
 from analyses.kept_moments.statistics import correlation, covariance, inflation, means, partial_correlation
-from analyses.kept_moments.tables import crosstab, group_means
+from analyses.kept_moments.tables import crosstab, group_means, odds_ratios
 from analyses.kept_moments.variance import anova
 from analyses.second_moments.released import ReleasedMoments
 
@@ -61,6 +62,10 @@ QUESTIONS: Mapping[str, Question] = {
         ordinal, ("label", "columns"), ("label",), "proportional odds of a category whose values have an order"
     ),
     "anova": Question(anova, ("value", "columns"), ("value", "columns"), "analysis of variance by several terms"),
+    "contrasts": Question(
+        contrasts, ("value", "by", "columns"), ("value", "by"), "differences of a mean between each two groups"
+    ),
+    "stepwise": Question(stepwise, ("label", "columns"), ("label",), "the columns that a line needs, by a criterion"),
     "discriminant": Question(
         discriminant, ("by", "columns"), ("by", "columns"), "linear discriminants of the groups of a category"
     ),
@@ -73,6 +78,7 @@ QUESTIONS: Mapping[str, Question] = {
         "combinations of some columns and of others that go together",
     ),
     "crosstab": Question(crosstab, ("down", "across"), ("down", "across"), "rows by two categories, with chi^2"),
+    "odds-ratios": Question(odds_ratios, ("down", "across"), ("down", "across"), "odds ratios of a cross-table"),
     "group-means": Question(group_means, ("value", "by"), ("value", "by"), "mean of a number in each category"),
 }
 

@@ -4,12 +4,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from analyses.job.forecast import NORMAL_95
 from analyses.kept_moments.answer import (
     Answer,
     AnswerError,
     Floats,
     check_rows,
     chosen,
+    ends,
     intervals,
     noise_of_products,
     numbers,
@@ -95,6 +97,53 @@ def crosstab(moments: ReleasedMoments, down: str, across: str) -> Answer:
             "interval": intervals(counts, errors, 0.0),
         },
         {"n_rows": moments.n_rows, **about},
+    )
+
+
+def odds_ratios(moments: ReleasedMoments, down: str, across: str) -> Answer:
+    """Return the odds ratios of a cross-table: of each category against the first one of its column.
+
+    The log odds ratio of four counts is linear in their logarithms; its error by noise follows from their covariance by
+    the delta method, that by chance is the root of the sum of 1 / count.
+
+    Args:
+        moments: released.
+        down: column of categories, `party.column`.
+        across: another one.
+
+    Raises:
+        AnswerError: see `crosstab`.
+    """
+    if down == across:
+        raise AnswerError(f"a cross-table needs two columns, and {down!r} is named twice")
+    rows, columns = categories_of(moments, down), categories_of(moments, across)
+    check_rows(moments)
+    pairs = [(i, j) for i in range(1, len(rows.labels)) for j in range(1, len(columns.labels))]
+    values, noise, chance = (np.full(len(pairs), np.nan) for _ in range(3))
+    for at, (i, j) in enumerate(pairs):
+        left, right = rows.vectors[[0, 0, i, i]], columns.vectors[[0, j, 0, j]]
+        counts = np.einsum("ki,ij,kj->k", left, moments.raw, right, optimize=True)
+        covariance = noise_of_products(moments, left, right)
+        if (counts > np.maximum(SEEN_GROUP * np.sqrt(np.diagonal(covariance)), 0.5)).all():
+            slope = np.array([1.0, -1.0, -1.0, 1.0]) / counts
+            values[at] = np.log(counts) @ [1.0, -1.0, -1.0, 1.0]
+            noise[at], chance[at] = np.sqrt(slope @ covariance @ slope), np.sqrt((1 / counts).sum())
+    half = NORMAL_95 * np.hypot(noise, chance)
+    hidden = int(np.isnan(values).sum())
+    return Answer(
+        "odds-ratios",
+        {
+            down: [rows.labels[i] for i, _ in pairs],
+            across: [columns.labels[j] for _, j in pairs],
+            "log_odds_ratio": numbers(values),
+            "noise_error": numbers(noise),
+            "chance_error": numbers(chance),
+            "interval": ends(values - half, values + half),
+            "odds_ratio": numbers(np.exp(values)),
+            "odds_ratio_interval": ends(np.exp(values - half), np.exp(values + half)),
+        },
+        {"against": [rows.labels[0], columns.labels[0]], "n_rows": moments.n_rows},
+        (f"{hidden} ratios have a count that is not distinguishable from noise",) if hidden else (),
     )
 
 

@@ -37,6 +37,13 @@ QUESTIONS: Mapping[str, tuple[str, dict[str, Any], str, str]] = {
         "correlation",
         "correlation_interval",
     ),
+    "contrasts": (
+        "contrasts",
+        {"value": NUMBERS[0], "by": "clinic.risk", "columns": [NUMBERS[1]]},
+        "difference",
+        "interval",
+    ),
+    "odds ratios": ("odds-ratios", {"down": "clinic.risk", "across": "bank.owns"}, "log_odds_ratio", "interval"),
     "group means": ("group-means", {"value": NUMBERS[0], "by": "clinic.risk"}, "mean", "interval"),
 }
 """What an interval is about to the question, what it takes, and the names of number and interval."""
