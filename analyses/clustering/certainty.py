@@ -7,8 +7,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.clustering.estimators.membership import GridWeights
-from analyses.clustering.grid import points_of_grid
+from analyses.clustering.estimators.cells import Cells
+from analyses.clustering.grid import points_of
 from analyses.clustering.local_clustering import WIDTH
 from analyses.clustering.plan import ClusteringPlan
 from analyses.clustering.weighted_clustering import Choices, Clusters, Power, cluster, nearest
@@ -48,43 +48,43 @@ class Certainty:
     note: str
 
 
-def certainty_of(
-    local_centres: Sequence[Floats], weights: GridWeights, found: Clusters, plan: ClusteringPlan
-) -> Certainty:
+def certainty_of(local_centres: Sequence[Floats], cells: Cells, found: Clusters, plan: ClusteringPlan) -> Certainty:
     """Return how certain released clusters are. All of it is post-processing of noisy numbers and of public ones.
 
     A parametric bootstrap: the released grid is taken for true, its counts get the counting's errors anew
-    (`MembershipEstimator.redrawn`) and its local centres those of their noise (`LocalClustering.centre_deviation`), and
-    the grid is clustered again. What these centres seem to explain, less what they explain of the grid that was taken
-    for true, says by how much a result flatters itself, and how that varies. Where a grid is mostly noise, other noise
-    gives other centres, which explain nothing of it. The released grid is less orderly than the rows are, so what is
-    found is rather too little than too much.
+    (`MembershipEstimator.redrawn_cells`) and its local centres those of their noise
+    (`LocalClustering.centre_deviation`), and the grid is clustered again. What these centres seem to explain, less what
+    they explain of the grid that was taken for true, says by how much a result flatters itself, and how that varies.
+    Where a grid is mostly noise, other noise gives other centres, which explain nothing of it. The released grid is
+    less orderly than the rows are, so what is found is rather too little than too much.
 
     Args:
         local_centres: local centres of each owner, shape (k', its columns), on the lattice.
-        weights: weights of the grid, valid.
+        cells: cells of the grid.
         found: its clusters, columns scaled to [-1, 1].
         plan: plan of the job.
     """
-    p, k, total = plan.params.p, plan.params.k, float(weights.sum())
+    p, k, total = plan.params.p, plan.params.k, cells.total
     simulated, choices = SimulatedNoise(), Choices.of_key(_KEY)
-    points = points_of_grid(local_centres)
-    mass, nearest_of = weights.reshape(-1), nearest(points, found.centres)[0]
+    points, mass = points_of(local_centres, cells), cells.weights
     one = _cost_of_one(points, mass, p, choices) if total > 0 else 0.0
     spreads = one > _ALL_BUT_NONE * total
-    moved = _deviations_of_centres(local_centres, weights, plan)
+    moved = [
+        (own, local.centre_deviation(rows))
+        for own, local, rows in zip(local_centres, plan.local, cells.sizes(), strict=True)
+    ]
     sizes, flatters = [], []
-    for drawn in islice(plan.counting.redrawn(weights, simulated), DRAWS):
-        sizes.append(np.bincount(nearest_of, drawn.reshape(-1), minlength=k))
-        if k == 1 or not spreads or not drawn.any():
+    for drawn in islice(plan.counting.redrawn_cells(cells, simulated), DRAWS):
+        sizes.append(_sizes(points_of(local_centres, drawn), drawn.weights, found.centres))
+        if k == 1 or not spreads or not drawn.weights.any():
             continue
         places = [np.clip(c + s[:, None] * simulated.normal(*c.shape), 0, WIDTH) for c, s in moved]
-        seen = points_of_grid(places)
-        again = cluster(seen, drawn.reshape(-1), k, p, choices, restarts=1)
-        one_again = _cost_of_one(seen, drawn.reshape(-1), p, choices)
-        seems = 1 - again.cost / one_again if one_again > _ALL_BUT_NONE * drawn.sum() else 1.0
+        seen = points_of(places, drawn)
+        again = cluster(seen, drawn.weights, k, p, choices, restarts=1)
+        one_again = _cost_of_one(seen, drawn.weights, p, choices)
+        seems = 1 - again.cost / one_again if one_again > _ALL_BUT_NONE * drawn.total else 1.0
         flatters.append(seems - (1 - _cost(points, mass, again.centres, p) / one))
-    errors = np.sqrt(np.mean((np.array(sizes) - np.bincount(nearest_of, mass, minlength=k)) ** 2, axis=0))
+    errors = np.sqrt(np.mean((np.array(sizes) - _sizes(points, mass, found.centres)) ** 2, axis=0))
     off_in_all = float(np.sqrt(np.mean((np.sum(sizes, axis=1) - total) ** 2)))
     if not total > _T_95 * off_in_all:
         return Certainty(errors, None, NO_ROWS)
@@ -98,15 +98,9 @@ def certainty_of(
     return Certainty(errors, explained, "" if explained > 0 else NO_BETTER)
 
 
-def _deviations_of_centres(
-    local_centres: Sequence[Floats], weights: GridWeights, plan: ClusteringPlan
-) -> list[tuple[Floats, Floats]]:
-    """Return each owner's centres and about how far noise has moved each of their columns, on the lattice."""
-    found = []
-    for axis, (local, centres) in enumerate(zip(plan.local, local_centres, strict=True)):
-        sizes = weights.sum(axis=tuple(other for other in range(weights.ndim) if other != axis))
-        found.append((centres, local.centre_deviation(sizes)))
-    return found
+def _sizes(points: Floats, mass: Floats, centres: Floats) -> Floats:
+    """Return the weight of the points that are nearest to each centre, shape (k,)."""
+    return np.asarray(np.bincount(nearest(points, centres)[0], mass, minlength=len(centres)), dtype=np.float64)
 
 
 def _cost(points: Floats, mass: Floats, centres: Floats, p: Power) -> float:

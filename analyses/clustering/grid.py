@@ -5,22 +5,21 @@ from itertools import chain
 
 import numpy as np
 
-from analyses.clustering.estimators.membership import GridWeights
+from analyses.clustering.estimators.cells import Cells
 from analyses.clustering.local_clustering import WIDTH, Floats, Integers
 from analyses.clustering.plan import ClusteringPlan
 from analyses.clustering.weighted_clustering import Choices, Clusters, cluster
 
 
-def cluster_grid(centres: Sequence[Integers], weights: GridWeights, plan: ClusteringPlan, choices: Choices) -> Clusters:
-    """Return the clusters of the weighted grid, columns scaled to [-1, 1]; of the bare grid if no cell has weight."""
-    mass = (weights if weights.any() else np.ones(weights.shape)).reshape(-1)
-    return cluster(points_of_grid(centres), mass, plan.params.k, plan.params.p, choices)
+def cluster_grid(centres: Sequence[Integers], cells: Cells, plan: ClusteringPlan, choices: Choices) -> Clusters:
+    """Return the clusters of the weighted cells, columns scaled to [-1, 1]; of the bare cells if none has weight."""
+    mass = cells.weights if cells.weights.any() else np.ones(cells.weights.shape)
+    return cluster(points_of(centres, cells), mass, plan.params.k, plan.params.p, choices)
 
 
-def points_of_grid(centres: Sequence[Integers] | Sequence[Floats]) -> Floats:
-    """Return the grid of all combinations of local centres, row-major: shape (cells, columns), scaled to [-1, 1]."""
-    cells = np.indices([len(own) for own in centres]).reshape(len(centres), -1)
-    return np.hstack([(2 * own / WIDTH - 1)[at] for own, at in zip(centres, cells, strict=True)])
+def points_of(centres: Sequence[Integers] | Sequence[Floats], cells: Cells) -> Floats:
+    """Return where each cell lies, its local centres side by side: shape (cells, columns), scaled to [-1, 1]."""
+    return np.hstack([(2 * own / WIDTH - 1)[at] for own, at in zip(centres, cells.places.T, strict=True)])
 
 
 def in_column_units(centres: Floats, plan: ClusteringPlan) -> Floats:

@@ -7,7 +7,7 @@ the owners' clusters, that is, in each cell of their grid. The coordinator clust
     the paper's part                                 function
     LocCluster, each party's private centres         `LocalClustering.release`
     MemEnc, each party's memberships, encoded        `LocalClustering.memberships`, `MembershipEstimator.party`
-    WeightEst, the server weighs the grid            `MembershipEstimator.coordinator`, `valid_weights`
+    WeightEst, the server weighs the grid            `MembershipEstimator.weighted_cells`
     the server clusters the weighted grid            `cluster_grid`
 
 MemEnc and WeightEst belong together, and each counting has its own: `SketchEstimator` is the paper's DPFMPS,
@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from analyses.clustering.certainty import certainty_of
-from analyses.clustering.estimators.grid_weights import valid_weights
 from analyses.clustering.estimators.membership import CENTRES_STAGE
 from analyses.clustering.forecast import forecast, signal
 from analyses.clustering.grid import cluster_grid, in_column_units, in_scaled_units
@@ -123,9 +122,9 @@ async def coordinator(session: Session, plan: ClusteringPlan) -> dict[str, Any]:
     """
     exchange = ShareExchange(session, ResidueField(plan.n_primes), plan.n_parties, plan.job.t, {})
     centres = [await _centres_of(session, plan, owner) for owner in plan.owners]
-    weights = valid_weights(await plan.counting.coordinator(exchange))
-    found = await session.compute(cluster_grid, centres, weights, plan, Choices(session.entropy))
-    sure = await session.compute(certainty_of, [own.astype(np.float64) for own in centres], weights, found, plan)
+    cells = await plan.counting.weighted_cells(exchange)
+    found = await session.compute(cluster_grid, centres, cells, plan, Choices(session.entropy))
+    sure = await session.compute(certainty_of, [own.astype(np.float64) for own in centres], cells, found, plan)
     return {
         "analysis": "clustering",
         "columns": list(plan.column_names),

@@ -1,10 +1,10 @@
 """The same where somebody holds all tables: the exact grid of exact local centres, no privacy."""
 
 from collections.abc import Sequence
-from functools import reduce
 
 import numpy as np
 
+from analyses.clustering.estimators.cells import Cells
 from analyses.clustering.grid import cluster_grid, in_scaled_units
 from analyses.clustering.local_clustering import Floats
 from analyses.clustering.plan import ClusteringPlan
@@ -36,6 +36,5 @@ def reference(tables: Sequence[Table], plan: ClusteringPlan, choices: Choices | 
         found = cluster(rows.astype(np.float64), np.ones(len(rows)), local.k, local.p, choices)
         centres.append(np.rint(found.centres).astype(np.int64))
         memberships.append(local.memberships(rows, centres[-1]))
-    cells = reduce(lambda cell, at: cell * plan.k_local + at, memberships)
-    counts = np.bincount(cells, minlength=plan.counting.grid.n_cells).astype(np.float64)
-    return cluster_grid(centres, counts.reshape(plan.counting.grid.shape), plan, choices)
+    places, counts = np.unique(np.stack(memberships, axis=1), axis=0, return_counts=True)
+    return cluster_grid(centres, Cells(places, counts.astype(np.float64), plan.k_local), plan, choices)

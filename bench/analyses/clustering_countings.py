@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
+from analyses.clustering.estimators.cells import GridWeights
 from analyses.clustering.estimators.fm_sketch import SketchEstimator
 from analyses.clustering.estimators.grid_weights import valid_weights
-from analyses.clustering.estimators.membership import GridWeights, MembershipEstimator, MembershipGrid, Memberships
+from analyses.clustering.estimators.membership import MembershipEstimator, MembershipGrid, Memberships
 from analyses.clustering.protocol import ESTIMATORS
 from analyses.job.job import PrivacyTarget
 from bench.analyses.table import Row, Spent

@@ -1,6 +1,6 @@
 """Clustering by many owners: what more local clusters gain, and what they take.
 
-    python -m bench.scale.many_owners --owners 8 --local 2 3 4
+    python -m bench.scale.many_owners --owners 16 --data letter --local 2 4 6
 
 One table of the benchmark of clustering, its columns dealt in turn; epsilon 1 in the coordinator's view, five clusters.
 Prints for each number of local clusters the median loss of some jobs in this process and their processor seconds, as
@@ -28,7 +28,7 @@ def measure(name: str, n_owners: int, local: list[int], runs: int) -> dict[str, 
     """Return the losses."""
     table = home_credit() if name == "home credit" else BUNDLED[name]()
     tables = table.split(n_owners)
-    rows = clustering.scaled_rows(tables, plan_of(tables, 100.0, k_local=2))
+    rows = clustering.scaled_rows(tables, plan_of(tables, 100.0, k_local=max(local)))
     found = {"rule": plan_of(tables, EPSILON).k_local, "non_private": loss(rows, non_private_centres(rows, K, 2), 2)}
     for k_local in local:
         plan = plan_of(tables, EPSILON, k_local=k_local)

@@ -61,18 +61,22 @@ def spent(deployment, party):
     return json.loads(shown.stdout)["budgets"][0]["spent_epsilon"]
 
 
-def test_three_processes_find_the_clusters_and_each_is_charged_for_all_blocks_of_a_record(deployment):
+@pytest.mark.parametrize("k_local", [4, pytest.param(17, marks=pytest.mark.slow)])
+def test_three_processes_find_the_clusters_and_each_is_charged_for_all_blocks_of_a_record(deployment, k_local):
+    """The grid of 17 local clusters each is too large to be fitted: its cells are drawn from a model of the pairs."""
     before = [spent(deployment, party) for party in PARTIES]
-    job = job_of()
+    job = job_of(k_local=k_local)
     result = result_of(Analyst(deployment).run(job))
     tables = [memory_table(party, VALUES[party], ROWS) for party in PARTIES]
     plan = clustering.plan(job, [table.schema for table in tables])
+    assert plan.counting.is_by_classes == (k_local == 17)
     rows = clustering.scaled_rows(tables, plan)
     found = clustering.in_scaled_units(np.array(result["centres"]), plan)
     middles = np.array([rows[np.abs(np.hstack(list(VALUES.values())) - m).max(axis=1) < 0.4].mean(0) for m in MIDDLES])
     assert loss(rows, found) < MAX_LOSS * loss(rows, middles)
     for party, spent_before in zip(PARTIES, before, strict=True):
-        assert 3.0 < spent(deployment, party) - spent_before <= 4.0  # at the ledger's delta, which is larger
+        # At the ledger's delta, which is larger; and what comes after others adds less.
+        assert (1.0 if spent_before else 3.0) < spent(deployment, party) - spent_before <= 4.0
 
 
 @pytest.mark.parametrize(

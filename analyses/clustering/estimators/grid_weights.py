@@ -7,10 +7,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.clustering.estimators.membership import GridWeights
-
-Pair = tuple[int, int]
-"""A pair of axes of the grid, the smaller one first."""
+from analyses.clustering.estimators.cells import GridWeights, Pair
 
 TOLERANCE = 1e-4
 """2PEst ends when no pair is off by more than this share of all rows, or after MAX_SWEEPS."""

@@ -15,10 +15,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.clustering.estimators.cells import GridWeights
 from analyses.clustering.estimators.grid_weights import valid_weights
 from analyses.clustering.estimators.membership import (
     AFTER_CENTRES,
-    GridWeights,
     MembershipEstimator,
     MembershipGrid,
     Memberships,

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from analyses.clustering.estimators.cells import Cells, GridWeights
+from analyses.clustering.estimators.grid_weights import valid_weights
 from analyses.job.job import PrivacyTarget, PublicModel
 from analyses.job.norm_bounds import Bounds
 from analyses.job.releases import PlannedRelease
@@ -29,11 +31,8 @@ from mpc.protocol.exchange import ShareExchange
 Memberships = NDArray[np.int64]
 """The local cluster of each row at one party: shape (rows,), values 0 .. k' - 1."""
 
-GridWeights = NDArray[np.float64]
-"""Shape (k',) * S, axis l is the membership at owner l, in the order of the joint table."""
-
 MAX_CELLS = 1 << 16
-"""Largest number of cells of a grid that can be counted and clustered."""
+"""Largest number of cells that can be counted, and largest number of those of a grid that is held."""
 
 
 CENTRES_STAGE = "centres"
@@ -69,6 +68,11 @@ class MembershipGrid(PublicModel):
     def shape(self) -> tuple[int, ...]:
         """(k',) * S."""
         return (self.k_local,) * len(self.owners)
+
+    @property
+    def n_owners(self) -> int:
+        """S."""
+        return len(self.owners)
 
     @property
     def n_cells(self) -> int:
@@ -145,6 +149,15 @@ class MembershipEstimator(PublicModel, ABC):
         """The unit that the events protect; budgets are kept per unit. It differs where the guarantee is weaker."""
         return UNIT
 
+    @classmethod
+    def counts_pairs(cls, options: Mapping[str, Any]) -> bool:
+        """Return whether pairs are counted, and a model of their counts stands for a grid that is too large to be held.
+
+        Args:
+            options: `parameters.counting_options` of the job, not yet validated.
+        """
+        return False
+
     @property
     def hides_from_parties(self) -> bool:
         """Whether there is a guarantee against a coalition.
@@ -207,3 +220,16 @@ class MembershipEstimator(PublicModel, ABC):
         Raises:
             PeerError, TooFewSharesError, InconsistentSharesError: see `ShareExchange.open`.
         """
+
+    async def weighted_cells(self, exchange: ShareExchange) -> Cells:
+        """Run the coordinator's part and return the cells with valid weights.
+
+        Raises:
+            PeerError, TooFewSharesError, InconsistentSharesError: see `ShareExchange.open`.
+        """
+        return Cells.of_grid(valid_weights(await self.coordinator(exchange)))
+
+    def redrawn_cells(self, cells: Cells, simulated: SimulatedNoise) -> Iterator[Cells]:
+        """Yield cells as they might come out if those of `cells` were true; see `redrawn`."""
+        weights = cells.weights.reshape(self.grid.shape)
+        return (Cells.of_grid(drawn) for drawn in self.redrawn(weights, simulated))

@@ -4,27 +4,30 @@ None of the papers has this estimator. Its error is that of a trusted curator, f
 """
 
 import itertools
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
+from analyses.clustering.estimators.cells import Cells, GridWeights, Pair
 from analyses.clustering.estimators.grid_weights import (
     SWEEPS_OF_DRAW,
-    Pair,
     pairs_of_weights,
     valid_weights,
     weights_of_pairs,
 )
+from analyses.clustering.estimators.latent_classes import cells_of_pairs
 from analyses.clustering.estimators.membership import (
     AFTER_CENTRES,
-    GridWeights,
     MembershipEstimator,
     MembershipGrid,
     Memberships,
 )
+from analyses.clustering.weighted_clustering import Choices
 from analyses.job.job import JobError, PrivacyTarget
 from analyses.job.norm_bounds import Bounds, fitted, projections_of, with_proofs
 from analyses.job.plan import OPENING_STAGE
@@ -45,7 +48,7 @@ from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.operations.rows import RowsOf
 from mpc.protocol.shared import SharedArray, concatenate
 
-Cells = Literal["pairs", "joint"]
+Counted = Literal["pairs", "joint"]
 
 SCALE = 16
 """Factor on the counts before noise is added. Without it the noise would be whole rows, too coarse where little is
@@ -55,14 +58,20 @@ ROWS_PER_BLOCK = 1 << 14
 
 COMPUTATION = "memberships"
 
+MAX_FITTED_CELLS = 1 << 12
+"""Largest grid whose weights are all fitted to the counts of pairs. Eight owners with four local clusters each would
+take 9 s of a processor for it; a model of classes takes .02 s, and the clusters lose no more."""
+
+_KEY = b"classes of memberships: the key."
+
 
 class MpcEstimator(MembershipEstimator):
     """Counts of memberships plus Skellam noise of which each compute party adds a part.
 
     `pairs`: for every two owners the k' x k' counts of their memberships, products of one-hot columns summed over the
-    rows, of which nothing has to be reduced; the grid's weights are estimated from them (`weights_of_pairs`). `joint`:
-    the counts of all k'^S cells (`analyses.pattern_count.products.count_patterns`); three or four owners need one layer
-    of products.
+    rows, of which nothing has to be reduced; the grid's weights are estimated from them (`weights_of_pairs`), and where
+    the grid is large only cells that a model draws (`latent_classes`). `joint`: the counts of all k'^S cells
+    (`analyses.pattern_count.products.count_patterns`); three or four owners need one layer of products.
     With two owners both are the same. With more, a cell of the grid has too few rows to be seen in the noise where a
     pair still has many; what only three memberships together show is lost.
 
@@ -76,7 +85,7 @@ class MpcEstimator(MembershipEstimator):
             other jobs does not show the field.
     """
 
-    cells: Cells
+    cells: Counted
     party_mu: int
     proof_primes: Annotated[int, Field(exclude_if=lambda primes: not primes)] = 0
 
@@ -209,15 +218,45 @@ class MpcEstimator(MembershipEstimator):
 
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
         """See `MembershipEstimator.coordinator`."""
-        grid, c = self.grid, self._computation(exchange)
-        opened = await c.open(c.outline((self.mechanism.length,), c.product_degree, self.opened_bound))
-        assert opened is not None, "the coordinator is the receiver"
-        counts = np.asarray(opened.values, dtype=np.float64) / SCALE
+        grid, counts = self.grid, await self._opened(exchange)
         if self.cells == "joint":
             return counts.reshape(grid.shape)
         tables = counts.reshape(-1, grid.k_local, grid.k_local)
-        n_rows = float(counts.sum()) / len(tables)
-        return weights_of_pairs(dict(zip(_pairs(grid), tables, strict=True)), grid.shape, n_rows)
+        return weights_of_pairs(dict(zip(_pairs(grid), tables, strict=True)), grid.shape, _rows_of(tables))
+
+    async def _opened(self, exchange: ShareExchange) -> NDArray[np.float64]:
+        c = self._computation(exchange)
+        opened = await c.open(c.outline((self.mechanism.length,), c.product_degree, self.opened_bound))
+        assert opened is not None, "the coordinator is the receiver"
+        return np.asarray(opened.values, dtype=np.float64) / SCALE
+
+    @classmethod
+    def counts_pairs(cls, options: Mapping[str, Any]) -> bool:
+        """See `MembershipEstimator.counts_pairs`."""
+        return options.get("cells") != "joint"
+
+    @property
+    def is_by_classes(self) -> bool:
+        """Whether cells are drawn from a model of the counts of pairs (`latent_classes`), as all of them are many."""
+        return self.cells == "pairs" and self.grid.n_owners > 2 and self.grid.n_cells > MAX_FITTED_CELLS
+
+    async def weighted_cells(self, exchange: ShareExchange) -> Cells:
+        """See `MembershipEstimator.weighted_cells`."""
+        if not self.is_by_classes:
+            return await super().weighted_cells(exchange)
+        tables = (await self._opened(exchange)).reshape(-1, self.grid.k_local, self.grid.k_local)
+        pairs, choices = dict(zip(_pairs(self.grid), tables, strict=True)), Choices.of_key(_KEY)
+        return await exchange.session.compute(cells_of_pairs, pairs, self.grid.n_owners, _rows_of(tables), choices)
+
+    def redrawn_cells(self, cells: Cells, simulated: SimulatedNoise) -> Iterator[Cells]:
+        """See `MembershipEstimator.redrawn_cells`."""
+        if not self.is_by_classes:
+            yield from super().redrawn_cells(cells, simulated)
+            return
+        pairs, choices, n_owners = cells.pairs(), Choices.of_key(_KEY), self.grid.n_owners
+        while True:
+            noisy = {p: counts + self.cell_deviation * simulated.normal(*counts.shape) for p, counts in pairs.items()}
+            yield cells_of_pairs(noisy, n_owners, _rows_of(list(noisy.values())), choices)
 
     def redrawn(self, weights: GridWeights, simulated: SimulatedNoise) -> Iterator[GridWeights]:
         """See `MembershipEstimator.redrawn`."""
@@ -228,15 +267,19 @@ class MpcEstimator(MembershipEstimator):
                 yield valid_weights(weights + deviation * simulated.normal(*shape))
                 continue
             noisy = {pair: counts + deviation * simulated.normal(*counts.shape) for pair, counts in pairs.items()}
-            n_rows = sum(float(counts.sum()) for counts in noisy.values()) / len(noisy)
-            yield weights_of_pairs(noisy, shape, n_rows, SWEEPS_OF_DRAW)
+            yield weights_of_pairs(noisy, shape, _rows_of(list(noisy.values())), SWEEPS_OF_DRAW)
 
 
 def _pairs(grid: MembershipGrid) -> list[Pair]:
     return list(itertools.combinations(range(len(grid.owners)), 2))
 
 
-def _n_counts(grid: MembershipGrid, cells: Cells) -> int:
+def _rows_of(tables: Sequence[NDArray[np.float64]] | NDArray[np.float64]) -> float:
+    """Return how many rows tables of pairs have, which all count each row once."""
+    return math.fsum(float(counts.sum()) for counts in tables) / len(tables)
+
+
+def _n_counts(grid: MembershipGrid, cells: Counted) -> int:
     return grid.n_cells if cells == "joint" else len(_pairs(grid)) * grid.k_local**2
 
 
@@ -244,7 +287,7 @@ def _opened_bound(grid: MembershipGrid, mechanism: SharedSkellam) -> int:
     return SCALE * grid.max_rows + grid.n_parties * mechanism.noise_tail_bound(LOG2_WRAP_PROBABILITY)
 
 
-def _proven_bounds(grid: MembershipGrid, cells: Cells) -> Bounds:
+def _proven_bounds(grid: MembershipGrid, cells: Counted) -> Bounds:
     """Return what owners prove of rows of indicators, with the smallest masks; nothing where nothing is proven."""
     if not grid.is_proven:
         return {}
@@ -252,7 +295,7 @@ def _proven_bounds(grid: MembershipGrid, cells: Cells) -> Bounds:
     return dict.fromkeys(grid.owners, NormBound(width, 1, grid.max_rows, is_one_hot=True))
 
 
-def _sensitivities(grid: MembershipGrid, cells: Cells) -> Mapping[View, VectorSensitivity]:
+def _sensitivities(grid: MembershipGrid, cells: Counted) -> Mapping[View, VectorSensitivity]:
     touched = 1 if cells == "joint" else len(_pairs(grid))
     return {
         "coordinator": VectorSensitivity(squared_l2=touched * SCALE**2, l1=touched * SCALE),

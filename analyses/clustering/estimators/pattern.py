@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import Field, ValidationError
 
+from analyses.clustering.estimators.cells import GridWeights
 from analyses.clustering.estimators.grid_weights import (
     SWEEPS_OF_DRAW,
     deviations_of_products,
@@ -25,7 +26,6 @@ from analyses.clustering.estimators.grid_weights import (
 )
 from analyses.clustering.estimators.membership import (
     AFTER_CENTRES,
-    GridWeights,
     MembershipEstimator,
     MembershipGrid,
     Memberships,

@@ -7,6 +7,7 @@ from virtual_time import run_in_virtual_time
 
 from analyses.clustering import certainty
 from analyses.clustering.certainty import certainty_of
+from analyses.clustering.estimators.cells import Cells
 from analyses.clustering.local_clustering import WIDTH
 from analyses.clustering.weighted_clustering import Clusters, loss, nearest
 from mpc.protocol.session import COORDINATOR
@@ -90,7 +91,7 @@ CENTRES = [np.array([[0.0, 0, 0], [WIDTH, WIDTH, WIDTH]])] * 2
 
 def certain(weights, plan):
     found = Clusters(np.array([[-1.0] * 6, [1.0] * 6]), np.array([weights[0, 0], weights[1, 1]]), 0.0)
-    return certainty_of(CENTRES, weights, found, plan)
+    return certainty_of(CENTRES, Cells.of_grid(weights), found, plan)
 
 
 def test_all_weight_in_one_cell_is_noise(plan):

@@ -199,7 +199,8 @@ def test_less_noise_allows_more_local_clusters():
             ),
         ),
         ({"k": 30, "k_local": 3}, r"30 clusters are more than the k_local\^3 = 27 cells"),
-        ({"k_local": 50}, "at most 65536 cells"),
+        ({"k_local": 50, "counting_options": {"cells": "joint"}}, "at most 65536 cells of their grid"),
+        ({"k_local": 148}, "3 owners may have at most 65536 counts of pairs"),
         ({"counting": "magic"}, "there is no membership estimator 'magic'; available: .*mpc"),
         ({"counting_options": {"depth": 3}}, "counting_options: .* no option 'depth'"),
         ({"counting_share": 1.0}, "counting_share"),
@@ -281,15 +282,40 @@ def grid_of(k_local):
     return MembershipGrid(owners=(1, 2), members=(1, 2, 3), n_parties=3, colluding=1, k_local=k_local, max_rows=10**6)
 
 
-@pytest.mark.parametrize(("n_owners", "k_local"), [(2, 16), (4, 8), (6, 4), (7, 4), (8, 4), (10, 3), (11, 2), (16, 2)])
-def test_many_owners_with_little_noise_get_four_local_clusters_as_long_as_the_grid_holds_them(n_owners, k_local):
-    """4096 cells, and 65,536 up to k' = 4."""
+def chosen(n_owners, n_rows, by_pairs):
+    """The k' of the rule where counts are off by 7 rows."""
 
     def calibrated(tried):
         members = tuple(range(1, n_owners + 1))
         grid = MembershipGrid(
             owners=members, members=members, n_parties=n_owners, colluding=1, k_local=tried, max_rows=10**6
         )
-        return MpcEstimator(grid=grid, cells="pairs", party_mu=2)
+        return MpcEstimator(grid=grid, cells="pairs", party_mu=6272 // n_owners)
 
-    assert local_clusters(2, n_owners, 10**6, calibrated).grid.k_local == k_local
+    return local_clusters(2, n_owners, n_rows, calibrated, by_pairs).grid.k_local
+
+
+@pytest.mark.parametrize(("n_owners", "k_local"), [(2, 16), (4, 8), (6, 4), (7, 4), (8, 4), (10, 3), (11, 2), (16, 2)])
+def test_a_grid_that_is_held_has_4096_cells_and_65536_up_to_four_local_clusters(n_owners, k_local):
+    assert chosen(n_owners, 10**6, by_pairs=False) == k_local
+
+
+@pytest.mark.parametrize(
+    ("n_owners", "n_rows", "k_local"),
+    [(2, 10**6, 16), (4, 10**6, 8), (5, 10**6, 6), (16, 10**6, 6), (40, 10**6, 6), (16, 720, 5), (16, 680, 4)],
+)
+def test_counts_of_pairs_leave_k_local_of_many_owners_to_the_noise(n_owners, n_rows, k_local):
+    """From five owners on: an even share of a pair is four deviations of 7 rows."""
+    assert chosen(n_owners, n_rows, by_pairs=True) == k_local
+
+
+async def test_six_owners_whose_grid_is_too_large_to_be_fitted_find_the_clusters():
+    rows, labels = mixture(1000)
+    tables = split(rows, 6)
+    plan = plan_for(clustering_job(tables, epsilon=8.0, view="coordinator", max_rows=1000), tables)
+    assert plan.counting.is_by_classes
+    (results, _) = await run(plan, tables)
+    result = results[COORDINATOR]
+    assert v_measure_score(labels, nearest(rows, np.array(result["centres"]))[0]) > 0.9
+    assert result["distinguishable"]
+    assert sum(result["weights"]) == pytest.approx(len(rows), rel=0.1)
