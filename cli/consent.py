@@ -117,6 +117,8 @@ def recommend(
 ) -> None:
     """Recommend items to one of this party's users, from its own ratings and the job's model. Nothing is sent.
 
+    A user without ratings in the table gets the items that come first for all users.
+
     The model that a job of form `statistics` keeps here is improved by exact ratings, without noise: whoever is shown
     what this prints learns of them, and no ledger counts that.
     """
@@ -133,8 +135,10 @@ def recommend(
             fail(error.detail, ExitCode.FAILED, code=error.code)
         except ValueError as error:
             fail(error, ExitCode.USAGE)
-        value = [{"item": one.item, "rating": one.rating} for one in found]
-        print_result(output, value, (f"{one.rating:7.3f}  {one.item}" for one in found))
+        if not found.knows_user:
+            say("the table has no ratings of this user: these items come first for all users")
+        value = [{"item": one.item, "rating": one.rating} for one in found.items]
+        print_result(output, value, (f"{one.rating:7.3f}  {one.item}" for one in found.items))
 
 
 def add_to(app: typer.Typer) -> None:

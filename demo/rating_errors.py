@@ -11,10 +11,17 @@ from analyses.matrix_factorization.descent.projected_descent import fit_users
 from analyses.matrix_factorization.horizontal import item_rows, solve_users
 from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.ratings import Ratings
+from analyses.matrix_factorization.serving.ranking import ndcg_at, recall_at
 from demo.data_sets.ratings import BOUNDS, N_LECTURERS, N_STUDENTS, RatingParties
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+SHOWN = 10
+"""Items that are shown to a user where rankings are measured."""
+
+LIKED = 5
+"""A rating from which on a user likes an item: the best one, which a quarter of the ratings are."""
 
 
 def scores_of_factors(
@@ -24,7 +31,7 @@ def scores_of_factors(
     reference: FactorModel,
     kept: Mapping[str, Mapping[str, Any]],
 ) -> list[tuple[str, float | None, float | None]]:
-    """Return the mean squared errors of what is released and of what each party keeps.
+    """Return the mean squared errors of what is released and of what each party keeps, and how the latter ranks items.
 
     Args:
         data: what the parties hold, and what nobody holds.
@@ -54,19 +61,65 @@ def scores_of_factors(
         np.array(result["vectors"], dtype=np.int64).reshape(len(result["offsets"]), -1),
         result["units"],
     )
-    predicted, of_parties = [], []
+    predicted, of_parties, rankings = [], [], []
     for party, one in kept.items():
         own = data.of_party(data.held_out, party)
         items = own[:, 1] // len(data.tables) if data.is_vertical else own[:, 1]
         mine = _ratings(data.of_party(data.pooled, party), result["centre"])
         predicted.append(predicted_by(one, mine, own[:, 0], items))
         of_parties.append(own)
+        rated = mine.columns // len(data.tables) if data.is_vertical else mine.columns
+        rankings.append(_ranking(one, mine, rated, own[:, 0], items, own[:, 2]))
+    recall, ndcg = _ranking_of_reference(data, reference, ratings, largest)
+    own_recall, own_ndcg = np.average(rankings, axis=0, weights=[len(own) for own in of_parties])
     own_error = error(np.concatenate(predicted), np.concatenate(of_parties))
     what = f"mean squared error on {len(rows):,} ratings that are in no table"
     return [
         (f"{what}, by what is released", of_model(released), of_model(reference)),
         ("the same, by what each party keeps for itself", own_error, None),
+        (f"NDCG@{SHOWN} of these ratings, in the order that each party gives them for a user", float(own_ndcg), ndcg),
+        (f"recall@{SHOWN} of those of {LIKED}, among all items that the user has not rated", float(own_recall), recall),
     ]
+
+
+def _ranking_of_reference(
+    data: RatingParties, reference: FactorModel, ratings: Ratings, largest: int | None
+) -> tuple[float | None, float | None]:
+    """Return recall and NDCG by the model of exact sums; none in the vertical setting, whose model is of users."""
+    if data.is_vertical:
+        return None, None
+    of_items = {"of": "items", "offsets": reference.offsets_q, "vectors": reference.vectors_q, "units": reference.units}
+    kept = of_items if largest is None else {"of": "items", "vectors": reference.vectors, "largest": largest}
+    return _ranking(kept, ratings, ratings.columns, *data.held_out.T)
+
+
+def _ranking(
+    kept: Mapping[str, Any], ratings: Ratings, rated: Numbers, users: Numbers, items: Numbers, values: Numbers
+) -> tuple[float, float]:
+    """Return recall and NDCG of ratings that a party has not seen; a rating's gain is what it is above the least.
+
+    Args:
+        kept: what the party keeps.
+        ratings: its own.
+        rated: which of its items each of them is about.
+        users: user of each rating that the party has not seen.
+        items: its item, as the party numbers them.
+        values: the ratings themselves.
+    """
+    asked, of = np.unique(users, return_inverse=True)
+    n_items = ratings.n_columns if kept["of"] == "items" else len(kept["items"])
+    shape = (len(asked), n_items)
+    pairs = np.repeat(asked, n_items), np.tile(np.arange(n_items), len(asked))
+    scores = predicted_by(kept, ratings, *pairs).reshape(shape)
+    unrated = np.ones(shape, dtype=bool)
+    for row, user in enumerate(asked):
+        unrated[row, rated[ratings.starts[user] : ratings.starts[user + 1]]] = False
+    gains = np.zeros(shape)
+    gains[of, items] = values - BOUNDS[0]
+    left_out = np.zeros(shape, dtype=bool)
+    left_out[of, items] = True
+    liked = gains >= LIKED - BOUNDS[0]
+    return recall_at(SHOWN, scores, unrated, liked), ndcg_at(SHOWN, scores, left_out, gains)
 
 
 def predicted_by(kept: Mapping[str, Any], ratings: Ratings, users: Numbers, items: Numbers) -> Floats:

@@ -5,6 +5,7 @@ recommended depends on the user's exact ratings, and no noise hides them: it is 
 """
 
 import json
+from dataclasses import dataclass, field
 
 from analyses.job.job import JobInput
 from analyses.job.ratings import digest_of_items
@@ -24,7 +25,20 @@ class NoModelError(Exception):
     code: str = "party-has-no-model"
 
 
-def recommend_for(config: PartyConfig, job_id: str, user: str, *, top: int) -> tuple[RecommendedItem, ...]:
+@dataclass(frozen=True)
+class Recommended:
+    """What is recommended to a user. Private to the user.
+
+    Attributes:
+        items: the best ones first.
+        knows_user: whether the table has ratings of the user; if not, the items are in the order of their offsets.
+    """
+
+    items: tuple[RecommendedItem, ...] = field(repr=False)
+    knows_user: bool
+
+
+def recommend_for(config: PartyConfig, job_id: str, user: str, *, top: int) -> Recommended:
     """Return the best items for a user, among those that it has not rated.
 
     The table is read as it is now, so a user is solved from its newest ratings.
@@ -38,7 +52,7 @@ def recommend_for(config: PartyConfig, job_id: str, user: str, *, top: int) -> t
     Raises:
         NoModelError: no such job ended here, it left no model, or its table is none of ratings any more, or has another
             list of items.
-        UnknownUserError: the table does not name the user.
+        UnknownUserError: the table does not name the user, and the model has no order of items for all users.
         UnusableTableError: the table cannot be read.
         ValueError: `top` is below 1.
     """
@@ -66,4 +80,5 @@ def recommend_for(config: PartyConfig, job_id: str, user: str, *, top: int) -> t
     )
     names = table.item_names
     found = recommended(kept, own, user, top=top, prior=Prior())
-    return tuple(RecommendedItem(names[one.item], one.rating) for one in found)
+    items = tuple(RecommendedItem(names[one.item], one.rating) for one in found)
+    return Recommended(items, knows_user=own.place_of(user) is not None)

@@ -24,7 +24,7 @@ ITEMS, USERS = "items", "items and users"
 
 
 class UnknownUserError(ValueError):
-    """The party has no ratings of such a user, and nothing else that would tell it apart from all others."""
+    """The party has no ratings of such a user, and its model has no order of items that would suit all users."""
 
     code: str = "user-unknown"
 
@@ -60,26 +60,26 @@ def kept_of_descent(items: Floats, *, largest: int, bounds: tuple[float, float],
 def recommended(
     kept: Mapping[str, Any], own: OwnRatings, user: str, *, top: int, prior: Prior
 ) -> tuple[Recommendation, ...]:
-    """Return the best items for a user among those that it has not rated.
+    """Return the best items for a user among those that it has not rated; for a user without ratings the best of all.
 
     Args:
         kept: what was kept by `kept_of_items`, `kept_of_users` or `kept_of_descent`.
         own: the party's ratings, read as for the job.
-        user: the user's name in the party's table.
+        user: the user's name in the party's table; whoever it does not name gets the order of the items' offsets.
         top: at most so many, 1 or more.
         prior: public constants.
 
     Raises:
-        UnknownUserError: the party's table does not name the user.
+        UnknownUserError: the party's table does not name the user, and a model of the form sgd has no offsets.
         ValueError: the list of items is not that of the job, or `top` is below 1.
     """
     place = own.place_of(user)
-    if place is None:
-        raise UnknownUserError("the table has no ratings of this user")
     n_items = len(kept["vectors"] if kept["of"] == ITEMS else kept["items"])
     if n_items != own.ratings.n_columns:
         raise ValueError("the list of items is not the one that the job had")
     bounds, centre = (kept["bounds"][0], kept["bounds"][1]), kept["centre"]
+    if place is None:
+        return best_of(_offsets(kept), np.zeros(0, dtype=np.int64), top=top, centre=centre, bounds=bounds)
     of_user = slice(own.ratings.starts[place], own.ratings.starts[place + 1])
     rated = own.ratings.columns[of_user]
     if "largest" in kept:
@@ -94,3 +94,14 @@ def recommended(
     items, users = np.array(kept["items"]), np.array(kept["users"])
     scores = users[place, 0] + items[:, 0] + items[:, 1:] @ users[place, 1:]
     return best_of(scores, rated, top=top, centre=centre, bounds=bounds)
+
+
+def _offsets(kept: Mapping[str, Any]) -> Floats:
+    """Return what each item is above the centre for a user of whom nothing is known, shape (items,)."""
+    if kept["of"] == USERS:
+        offsets = np.array(kept["items"])[:, 0]
+    else:
+        offsets = np.array(kept.get("offsets", np.zeros(len(kept["vectors"])))) / kept.get("units", 1)
+    if not offsets.any():
+        raise UnknownUserError("the table has no ratings of this user, and the model has no offsets of items")
+    return offsets

@@ -84,9 +84,20 @@ async def test_the_best_items_that_the_user_has_not_rated_come_first(party):
     assert len(ask(config, "--top", "3").stdout.splitlines()) == len(found)
 
 
-async def test_an_unknown_user_and_an_unknown_job_are_not_found(party):
+async def test_an_unknown_user_gets_the_items_that_come_first_for_all_and_is_told_so(party):
     config, _ = party
-    assert ask(config, user="nobody").exit_code == 4
+    done = ask(config, "--format", "json", user="nobody")
+    assert done.exit_code == 0, done.output
+    kept = json.loads((config.parent / "data" / "reports" / "job-1.json").read_text())["kept"]
+    offsets = [item[0] for item in kept["items"]] if kept["of"] == "items and users" else kept["offsets"]
+    order = sorted(range(len(offsets)), key=lambda item: -offsets[item])
+    assert [one["item"] for one in json.loads(done.stdout)] == [str(item) for item in order[:10]]
+    assert "no ratings of this user" in done.stderr
+    assert "no ratings of this user" not in ask(config).stderr
+
+
+async def test_an_unknown_job_is_not_found(party):
+    config, _ = party
     arguments = ["party", "recommend", "--config", str(config), "--job", "job-2", "--user", "0"]
     assert CliRunner().invoke(app, arguments).exit_code == 4
 

@@ -29,7 +29,7 @@ from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.own_ratings import REPEATED, UNKNOWN_ITEM, UNKNOWN_USER
 from analyses.matrix_factorization.posterior import Prior
 from analyses.matrix_factorization.reference import ratings_in, reference
-from analyses.matrix_factorization.serving.kept import recommended
+from analyses.matrix_factorization.serving.kept import UnknownUserError, recommended
 from analyses.run_locally import local_network, run_plan
 from dp.cost.views import VIEWS
 from entropy import InsecureTestEntropy
@@ -93,6 +93,8 @@ async def test_what_is_kept_stays_at_the_party_and_gives_recommendations(way):
     assert {one.item for one in found} & rated == set()
     assert [one.rating for one in found] == sorted((one.rating for one in found), reverse=True)
     assert all(BOUNDS[0] <= one.rating <= BOUNDS[1] for one in found)
+    with pytest.raises(UnknownUserError):
+        recommended(kept, own, "nobody", top=5, prior=Prior())
     assert "vectors" not in repr(ended.reports["bank"])
 
 
