@@ -82,7 +82,8 @@ class Table:
 
         with tempfile.TemporaryDirectory(prefix="moiety-") as folder:
             try:
-                return "\n".join(drafted(self._path(Path(folder)), self.name, self.source.get("encoding")))
+                path, encoding, rated = self._path(Path(folder)), self.source.get("encoding"), self.ratings is not None
+                return "\n".join(drafted(path, self.name, encoding, of_ratings=rated))
             except SourceError as error:
                 raise ValueError(f"table {self.name!r}: {error}") from error
 

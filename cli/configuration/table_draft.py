@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.configuration.draft_notes import notes_of
+from cli.configuration.ratings_draft import ratings_lines
 from cli.terminal.options import OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_toml, say
 from mpc.public_text import made_public
@@ -42,6 +43,7 @@ def draft(
     encoding: Annotated[
         str | None, typer.Option(help="Of a CSV file, such as cp1252; default: as its first bytes say, or UTF-8.")
     ] = None,
+    ratings: Annotated[bool, typer.Option(help="A row says how one user rates one item.")] = False,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Write a first section of a table for party.toml, from the names and types of columns, never from values.
@@ -52,7 +54,7 @@ def draft(
         from party.tables.sources.source import SourceError
 
         try:
-            lines = drafted(file, name or _name_of(file), encoding)
+            lines = drafted(file, name or _name_of(file), encoding, of_ratings=ratings)
         except SourceError as error:
             fail(f"{file}: {error}", ExitCode.USAGE)
         text = "\n".join(lines)
@@ -61,18 +63,21 @@ def draft(
             say(note)
 
 
-def drafted(file: Path, name: str, encoding: str | None = None) -> list[str]:
+def drafted(file: Path, name: str, encoding: str | None = None, *, of_ratings: bool = False) -> list[str]:
     """Return the section as lines of TOML. It is refused until its owner has said which columns jobs may use.
 
     Args:
         file: the table.
         name: what jobs call it.
         encoding: encoding of a CSV file; None: the one that its first bytes show, or UTF-8.
+        of_ratings: whether a row says how one user rates one item.
 
     Raises:
         SourceError: names and types of its columns cannot be read, or one of its lines is no row.
     """
     types, source = _described(file, encoding)
+    if of_ratings:
+        return ratings_lines(name, file, types, source)
     ids = [column for column in types if _ID_NAMES.search(column)]
     lines = [
         "# All of this is public. Answer from what the table is about, never from a look at its values.",

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from party.tables.config import TableConfig
+from party.tables.ratings_config import RatingsTableConfig
 
 FRAME = pl.DataFrame(
     {
@@ -118,6 +119,26 @@ def test_a_column_of_gaps_is_told_beside_the_draft_and_changes_nothing_in_it(tmp
         assert ("age: 20 of 20 values seem to be missing, the commonest is '-999'" in found.stderr) == (gap == "-999")
     assert texts[0] == texts[1]
     assert "seem to be missing" not in texts[0]
+
+
+@pytest.mark.parametrize("name", ["ratings.csv", "ratings.parquet"])
+def test_a_table_of_ratings_is_drafted_from_names_alone_and_understood_once_it_is_answered(tmp_path, name):
+    texts = []
+    for user in ("secret-1", "secret-2"):
+        frame = pl.DataFrame({"movieId": ["7"], "userId": [user], "user rating": [4.5], "at": [3]})
+        frame.write_csv(tmp_path / name) if name.endswith("csv") else frame.write_parquet(tmp_path / name)
+        texts.append(draft(tmp_path / name, "--ratings"))
+    assert texts[0] == texts[1]
+    with pytest.raises(ValueError, match="6 validation errors"):
+        RatingsTableConfig.model_validate(tomllib.loads(texts[0])["tables"][0])
+    (tmp_path / "items.txt").write_text("7\n8\n")
+    text = answered(texts[0]).replace("ABOUT", "20").replace('"items.txt"', json.dumps(str(tmp_path / "items.txt")))
+    text = text.replace('period = "?"', 'period = "2026"').replace("users = 10", "users = 1000")
+    given = tomllib.loads(text)["tables"][0]
+    table = RatingsTableConfig.model_validate(given, context={"folder": tmp_path})
+    assert (table.user, table.item, table.rating) == ("userId", "movieId", "user rating")
+    assert (table.items, table.users, table.ratings_per_user) == (("7", "8"), 1000, 20)
+    assert table.bounds == {"user rating": (1.0, 10.0)}
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path):
