@@ -30,7 +30,6 @@ async def with_receipts(
     result: Mapping[str, Any],
     parties: Iterable[RosterParty],
     evidence: Evidence,
-    wait_s: float = RECEIPT_S,
 ) -> str:
     """Return a result as canonical JSON, with the receipts of the parties that gave one, in the order of the parties.
 
@@ -42,22 +41,21 @@ async def with_receipts(
         result: fields of the result.
         parties: parties of the job.
         evidence: what was heard of them; one that has dropped out is not asked.
-        wait_s: seconds to wait for all of them.
     """
     digest = digest_of_result(result)
     asked = [party for party in parties if not evidence.is_out(party.identity.name)]
     try:
-        found = await asyncio.gather(*(_receipt(job_id, party, digest, wait_s) for party in asked))
+        found = await asyncio.gather(*(_receipt(job_id, party, digest) for party in asked))
     except asyncio.CancelledError:
         found = []
     receipts = [one for one in found if one is not None]
     return canonical_json({**result, FIELD: receipts} if receipts else result)
 
 
-async def _receipt(job_id: str, party: RosterParty, digest: bytes, wait_s: float) -> dict[str, Any] | None:
+async def _receipt(job_id: str, party: RosterParty, digest: bytes) -> dict[str, Any] | None:
     name = party.identity.name
     try:
-        receipt_json, signed = await party.client.receipt(job_id, digest, timeout_s=wait_s)
+        receipt_json, signed = await party.client.receipt(job_id, digest, timeout_s=RECEIPT_S)
         if len(receipt_json) + len(signed.certificate) + len(signed.signature) > MAX_RECEIPT_BYTES:
             raise ValueError(f"it has more than {MAX_RECEIPT_BYTES} bytes")
         fields = json.loads(receipt_json)

@@ -32,14 +32,9 @@ from service.trust.revocation import LIST_WARNING_DAYS
 REQUEST = "`moiety pki request`, then `moiety pki sign`"
 
 
-def check_certificates(member: Member, now: datetime.datetime | None = None) -> list[Check]:
-    """Check authority, certificate, chain, identity, revocation list and key.
-
-    Args:
-        member: whose.
-        now: the moment; the system's clock where absent.
-    """
-    moment = datetime.datetime.now(datetime.UTC) if now is None else now
+def check_certificates(member: Member) -> list[Check]:
+    """Check a member's authority, certificate, chain, identity, revocation list and key, as of now."""
+    moment = datetime.datetime.now(datetime.UTC)
     trusted, checks = _authority(member, moment)
     own, more = _certificate(member, moment)
     checks += more

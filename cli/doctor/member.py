@@ -110,20 +110,19 @@ def role_of(path: Path) -> Role:
     )
 
 
-def read_member(path: Path, role: Role, environ: Mapping[str, str] | None = None) -> Member:
+def read_member(path: Path, role: Role) -> Member:
     """Read of a configuration what the light checks need.
 
     Args:
-        path: the file.
+        path: the file; the environment overrides it.
         role: role of the member.
-        environ: the environment, which overrides it; the process's own where absent.
 
     Raises:
         SettingsError: it cannot be used; the text names the file and the field.
     """
     if role not in PREFIXES:
         raise SettingsError(f"{path}: a {role} has no configuration of its own; check that of its party")
-    tree, _ = read_tree(path, prefix=PREFIXES[role], environ=os.environ if environ is None else environ)
+    tree, _ = read_tree(path, prefix=PREFIXES[role], environ=os.environ)
     federation = _text(path, tree, "federation")
     tls = _section(path, tree, "tls")
     files = {field: path.parent / _text(path, tls, field, "tls.") for field in ("authority", "certificate", "key")}

@@ -52,25 +52,23 @@ class Target(NamedTuple):
     is_relay: bool = False
 
 
-def target_of(path: Path, environ: Mapping[str, str] | None = None) -> Target:
+def target_of(path: Path) -> Target:
     """Read of a service's configuration what it takes to reach it.
 
     A coordinator's file is the one that lists parties, or members of masked sums.
 
     Args:
         path: party.toml or coordinator.toml; overridden by the environment as for the service itself.
-        environ: the environment; the process's own where absent.
 
     Raises:
         SettingsError: it cannot be used; the text names the file and the field.
     """
-    variables = os.environ if environ is None else environ
     tree, _ = read_tree(path, prefix=PARTY_PREFIX, environ={})
     is_coordinator = not {"parties", "sum_members"}.isdisjoint(tree)
     is_relay = "relay" in tree and not is_coordinator
     role = "coordinator" if is_coordinator else "relay" if is_relay else "party"
     prefixes = {"coordinator": COORDINATOR_PREFIX, "relay": RELAY_PREFIX, "party": PARTY_PREFIX}
-    tree, _ = read_tree(path, prefix=prefixes[role], environ=variables)
+    tree, _ = read_tree(path, prefix=prefixes[role], environ=os.environ)
     name, federation = _text(path, tree, "name"), _text(path, tree, "federation")
     listen = tree.get("listen", PARTY_LISTENS_AT if role == "party" else None)
     if is_relay:

@@ -135,10 +135,10 @@ def describe(report: Mapping[str, Any], participants: str = "parties") -> list[s
     return lines
 
 
-def ceil_to_digits(value: float, digits: int = 4) -> str:
-    """Round up to significant digits: a printed epsilon must not be below the computed one."""
+def ceil_to_digits(value: float) -> str:
+    """Round up to four significant digits: a printed epsilon must not be below the computed one."""
     if value == 0:
         return "0"
-    unit = Fraction(10) ** (math.floor(math.log10(value)) + 1 - digits)
+    unit = Fraction(10) ** (math.floor(math.log10(value)) - 3)
     written = Fraction(repr(float(value)))  # 0.55 should stay 0.55, although its float is slightly larger
-    return f"{float(math.ceil(written / unit) * unit):.{digits}g}"
+    return f"{float(math.ceil(written / unit) * unit):.4g}"
