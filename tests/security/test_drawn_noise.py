@@ -9,7 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from registry_jobs import GRID, VARIANTS, Variant
+from registry_jobs import OTHER_WAYS, VARIANTS
 
 from analyses.job.schema import BlockSchema
 from analyses.pattern_count.reports import PatternReports
@@ -22,22 +22,7 @@ from mpc.errors import LocalFaultError
 from mpc.protocol.session import COORDINATOR
 from party.gate import GatedSession
 
-ACCEPTED = {"accept_no_protection_against_parties": True, "sketches": 64}
-SETTINGS = {
-    **VARIANTS,
-    "clustering, independent": Variant("clustering", {**GRID, "counting": "independent"}, {}),
-    "clustering, pattern": Variant("clustering", {**GRID, "counting": "pattern"}, {}),
-    "clustering, sketches": Variant(
-        "clustering",
-        {**GRID, "counting": "fm-sketch", "counting_options": ACCEPTED},
-        {},
-        privacy={"view": "coordinator"},
-    ),
-    "clustering, Lloyd": Variant("clustering", {**GRID, "local_method": "lloyd"}, {}),
-    "pattern-count, subsampled": Variant(
-        "pattern-count", {"max_rows": 500, "method": "subsampled", "share": 0.5}, {}, columns=("code",)
-    ),
-}
+SETTINGS = {**VARIANTS, **OTHER_WAYS}
 LESS = Fraction(1, 2)
 
 

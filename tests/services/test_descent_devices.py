@@ -12,7 +12,6 @@ from device.models import KeptModel, newest_model
 from device.ratings import KeptRatings
 from device.recommend import recommended_items
 from ledger.books import JobState
-from mpc.secagg.coordinator.collecting_advertisements import CollectingAdvertisements
 from transport.happenings import Result, Retried, StageReport
 
 T, K = 4, 2
@@ -122,29 +121,6 @@ async def test_a_device_that_is_sent_another_model_leaves_before_its_coin_is_thr
         assert charge.state is JobState.COMMITTED
         assert "walker-1" in answer["rounds"][-1]["survivors"]
     assert words in capsys.readouterr().out
-
-
-async def test_no_vector_leaves_anybody_where_a_coordinator_sends_one_member_another_model(
-    tmp_path, capsys, monkeypatch
-):
-    """The coordinator does not mind: the members find out by the digests that each has signed."""
-    receive = CollectingAdvertisements.receive
-
-    def look_away(stage, ad):
-        stage.input_digest = ad.input_digest
-        receive(stage, ad)
-
-    monkeypatch.setattr(CollectingAdvertisements, "receive", look_away)
-    contributions = Contributions(monkeypatch)
-    async with sum_federation(tmp_path) as federation:
-        records = made_up_records(federation.names)
-        await start_all(federation, records, without=("walker-1",))
-        client = Deceived(await federation.client("walker-1"), other_value, 1)
-        federation.start(await answering(federation, "walker-1", records["walker-1"], client=client))
-        answer = answer_of((await ask_factors(federation, descent_question(stage_s=SKIPPED_S)))[-1])
-    assert len(answer["rounds"]) == 1
-    assert {number for _, number in contributions.of} == {0}
-    assert capsys.readouterr().out.count("has signed a public input that differs from ours") == 5
 
 
 async def test_what_the_series_costs_is_held_before_the_first_message_and_paid_before_each_vector(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from deadlines import SKIPPED_S, until
-from factor_devices import Contributions, ask_factors, factor_question, made_up_records, rounds_in
+from factor_devices import Contributions, ask_factors, descent_question, factor_question, made_up_records, rounds_in
 from factor_members import Deceived, GoneAfter, StoppedBefore, answering, other_value, start_all
 from sum_federation import answer_of, reason_of, sum_federation
 
@@ -109,8 +109,9 @@ async def test_a_device_that_is_sent_another_model_leaves_before_its_record_is_r
     assert words in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("asked", [factor_question, descent_question], ids=["statistics", "sgd"])
 async def test_no_vector_leaves_anybody_where_a_coordinator_sends_one_member_another_model(
-    tmp_path, capsys, monkeypatch
+    tmp_path, capsys, monkeypatch, asked
 ):
     """The coordinator does not mind: the members find out by the digests that each has signed."""
     receive = CollectingAdvertisements.receive
@@ -126,7 +127,7 @@ async def test_no_vector_leaves_anybody_where_a_coordinator_sends_one_member_ano
         await start_all(federation, records, without=("walker-1",))
         client = Deceived(await federation.client("walker-1"), other_value, 1)
         federation.start(await answering(federation, "walker-1", records["walker-1"], client=client))
-        answer = answer_of((await ask_factors(federation, factor_question(stage_s=SKIPPED_S)))[-1])
+        answer = answer_of((await ask_factors(federation, asked(stage_s=SKIPPED_S)))[-1])
     assert len(answer["rounds"]) == 1
     assert {number for _, number in contributions.of} == {0}
     assert capsys.readouterr().out.count("has signed a public input that differs from ours") == 5

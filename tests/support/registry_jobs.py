@@ -246,3 +246,23 @@ VARIANTS = Jobs(
     }
 )
 """The first of an analysis, named like it, is its usual way."""
+
+OTHER_WAYS = {
+    "clustering, independent": Variant("clustering", {**GRID, "counting": "independent"}, {}),
+    "clustering, pattern": Variant("clustering", {**GRID, "counting": "pattern"}, {}),
+    "clustering, sketches": Variant(
+        "clustering",
+        {
+            **GRID,
+            "counting": "fm-sketch",
+            "counting_options": {"accept_no_protection_against_parties": True, "sketches": 64},
+        },
+        {},
+        privacy={"view": "coordinator"},
+    ),
+    "clustering, Lloyd": Variant("clustering", {**GRID, "local_method": "lloyd"}, {}),
+    "pattern-count, subsampled": Variant(
+        "pattern-count", {"max_rows": 500, "method": "subsampled", "share": 0.5}, {}, columns=("code",)
+    ),
+}
+"""Ways to count that no job of `VARIANTS` takes."""

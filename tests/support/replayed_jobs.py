@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import person_tables
-from registry_jobs import GRID, N_RATED, OWNERS, VARIANTS, Variant
+from registry_jobs import N_RATED, OTHER_WAYS, OWNERS, VARIANTS, Variant
 
 from analyses.job.matching import MatchingSchema
 from analyses.job.plan import Plan
@@ -134,20 +134,8 @@ class Replayed:
         return found
 
 
-ACCEPTED = {"accept_no_protection_against_parties": True, "sketches": 64}
 _MORE = {
-    "clustering, independent": Variant("clustering", {**GRID, "counting": "independent"}, {}),
-    "clustering, pattern": Variant("clustering", {**GRID, "counting": "pattern"}, {}),
-    "clustering, sketches": Variant(
-        "clustering",
-        {**GRID, "counting": "fm-sketch", "counting_options": ACCEPTED},
-        {},
-        privacy={"view": "coordinator"},
-    ),
-    "clustering, Lloyd": Variant("clustering", {**GRID, "local_method": "lloyd"}, {}),
-    "pattern-count, subsampled": Variant(
-        "pattern-count", {"max_rows": 500, "method": "subsampled", "share": 0.5}, {}, columns=("code",)
-    ),
+    **OTHER_WAYS,
     "moments, order 3": replace(VARIANTS["moments"], parameters={"max_rows": 500, "order": 3}),
     "secure-mean, weighted": replace(
         VARIANTS["secure-mean"], parameters={**VARIANTS["secure-mean"].parameters, "weight": 1}, columns=("x0", "code")
