@@ -5,14 +5,20 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc.secagg.config import RoundConfig
+
 Integers = NDArray[np.int64]
 
 
 class AnsweredRound(Protocol):
     """A round that a device was invited to. Calls block; they run off the event loop, in this order."""
 
+    @property
+    def config(self) -> RoundConfig:
+        """The configuration that follows from its question."""
+
     def admit(self) -> None:
-        """Refuse a round that does not match its question or that the owner rules out; otherwise reserve budget.
+        """Refuse a round that the owner rules out; otherwise reserve budget.
 
         The records are not looked at: what decides about them is what their owner declares.
 

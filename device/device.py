@@ -127,14 +127,14 @@ class Device:
     @surviving
     async def answer(self, invitation: Invitation) -> bool:
         """Take part in one round, or refuse it; say whether its sum was opened. What goes wrong is logged."""
-        log = _log.bind(member=self.name, round=str(invitation.config.round_id))
+        log = _log.bind(member=self.name, round=str(invitation.round_id))
         try:
             await self.take_part(invitation)
         except (ProtocolError, JobError, ServiceError, RoundEndedError) as error:
             log.warning("left the round", reason=told(error))
             return False
         finally:
-            await self._give_back(invitation.config.round_id)
+            await self._give_back(invitation.round_id)
         try:
             standing = None if self.budget is None else await asyncio.to_thread(self.budget.standing)
         except LedgerError as error:
@@ -162,16 +162,17 @@ class Device:
             ServiceError: the coordinator cannot be reached, or does not know the round any more.
             RoundEndedError: it was ended, or goes on without us.
         """
-        config, client, outcome = invitation.config, self.client, b""
+        number, client, outcome = self._number_in(invitation), self.client, b""
         try:
-            await asyncio.to_thread(self.policy.check, config, self._number_in(config), self.identity.public_bytes)
             answered = await asyncio.to_thread(self._answered, invitation)
+            config = answered.config
+            await asyncio.to_thread(self.policy.check, config, number, self.identity.public_bytes)
             await asyncio.to_thread(answered.admit)
         except Exception as error:  # also one that nobody foresaw: it depends on the question and declarations alone
-            await self._decline(config, error)
+            await self._decline(invitation, error)
             raise
         try:
-            member = await asyncio.to_thread(self._enter, invitation)
+            member = await asyncio.to_thread(self._enter, config, number, invitation.public_input)
 
             async def contribute(seeds: tuple[bytes, ...]) -> tuple[Integers, Integers | None]:
                 await asyncio.to_thread(answered.commit)
@@ -188,45 +189,44 @@ class Device:
         finally:
             await asyncio.to_thread(answered.leave, outcome)
 
-    async def _decline(self, config: RoundConfig, error: Exception) -> None:
+    async def _decline(self, invitation: Invitation, error: Exception) -> None:
         """Tell the coordinator that we do not enter the round, by the class of the reason; no record has been read.
 
         Nothing depends on whether it hears of it: it would find us silent.
         """
-        why, number = why_refused(error), self._number_in(config)
+        why, number, round_id = why_refused(error), self._number_in(invitation), invitation.round_id
         if why is None or number == 0 or not self.tells_refusals:
             return
         try:
-            await self.client.answer(Declined(config.round_id, number, why))
+            await self.client.answer(Declined(round_id, number, why))
         except ServiceError as failure:
-            _log.info("refusal not told", member=self.name, round=str(config.round_id), reason=told(failure))
+            _log.info("refusal not told", member=self.name, round=str(round_id), reason=told(failure))
 
     def _answered(self, invitation: Invitation) -> AnsweredRound:
         """Return the round, by the kind of its question.
 
         Raises:
-            JobError: the question cannot be read, or is none that this device answers.
+            JobError: the question cannot be read or answered, or is none that this device answers.
+            PeerViolationError: the round does not match its question.
         """
         if self.factors is not None and (found := self.factors.entered(invitation)) is not None:
             return found
-        return _SumRound(self, SumParams.from_json(invitation.public_input), invitation.config)
+        params, round_id = SumParams.from_json(invitation.public_input), invitation.round_id
+        config = round_config(params, round_id.session, invitation.identities, round_id.attempt)
+        return _SumRound(self, params, invitation.checked(config))
 
-    def _number_in(self, config: RoundConfig) -> int:
+    def _number_in(self, invitation: Invitation) -> int:
         """Return our number in the roster; 0, which no policy accepts, where it does not list us."""
-        return next((entry.number for entry in config.roster if entry.name == self.name), 0)
+        return next((entry.number for entry in invitation.roster if entry.name == self.name), 0)
 
     def _admit(self, params: SumParams, config: RoundConfig) -> None:
-        """Refuse a round that does not match its question or that the owner rules out; otherwise reserve budget for it.
+        """Refuse a round that the owner rules out; otherwise reserve budget for it.
 
         The records are not looked at: what decides about them is what their owner declares.
         """
         if params.record not in self.records:
             raise JobError(f"record: {self.name} declares no record {params.record}")
         self.records[params.record].declared.check(params)
-        identities = {entry.name: entry.identity_public for entry in config.roster}
-        if round_config(params, config.round_id.session, identities, config.round_id.attempt).digest != config.digest:
-            what = "the round does not match its question: do both sides run the same version?"
-            raise PeerViolationError(COORDINATOR, Stage.ADVERTISE, what)
         noise = params.noise(config.topology)
         if noise is None or params.privacy is None:
             if not self.exact_sums:
@@ -265,14 +265,14 @@ class Device:
         except Exception as error:
             _log.error("report not kept", member=self.name, round=str(config.round_id), reason=why_failed(error))
 
-    def _enter(self, invitation: Invitation) -> SumMember:
+    def _enter(self, config: RoundConfig, number: int, public_input: bytes) -> SumMember:
         return SumMember(
-            invitation.config,
-            self._number_in(invitation.config),
+            config,
+            number,
             identity=self.identity,
             policy=self.policy,
             journal=self.journal,
-            public_input=invitation.public_input,
+            public_input=public_input,
             entropy=self.entropy,
         )
 
@@ -300,7 +300,7 @@ async def answer_rounds(current: Callable[[], Device]) -> None:
             await asyncio.sleep(PAUSE_S)
             continue
         if isinstance(invitation, Invitation):
-            last = invitation.config.round_id
+            last = invitation.round_id
         if last in answered:
             await asyncio.sleep(PAUSE_S)
             continue

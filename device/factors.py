@@ -88,7 +88,8 @@ class FactorDevice:
 
         Raises:
             JobError: the question cannot be read, or no rounds follow from it.
-            PeerViolationError: the model is of another round, or off the lattice.
+            PeerViolationError: the round does not match its question, or the model is of another round or off the
+                lattice.
         """
         found = read_public_input(invitation.public_input)
         if found is None:
@@ -96,17 +97,11 @@ class FactorDevice:
         question, written = found
         if question.record not in self.ratings:
             raise JobError(f"record: {self.name} declares no ratings {question.record}")
-        config = invitation.config
-        rounds = rounds_of(question, config.n_members)
-        self._check_round(rounds, config)
-        model = rounds.model_before(config.round_id.number, written)
+        round_id = invitation.round_id
+        rounds = rounds_of(question, len(invitation.roster))
+        config = invitation.checked(factor_round_config(rounds, round_id, invitation.identities))
+        model = rounds.model_before(round_id.number, written)
         return FactorRound(self, rounds, config, model, self.ratings[question.record])
-
-    def _check_round(self, rounds: DeviceRounds, config: RoundConfig) -> None:
-        identities = {entry.name: entry.identity_public for entry in config.roster}
-        if factor_round_config(rounds, config.round_id, identities).digest != config.digest:
-            what = "the round does not match its question: do both sides run the same version?"
-            raise PeerViolationError(COORDINATOR, Stage.ADVERTISE, what)
 
     def hold(self, rounds: DeviceRounds, config: RoundConfig) -> None:
         """Hold the cost of a round and of all that follow it.

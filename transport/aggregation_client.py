@@ -60,7 +60,7 @@ class AggregationClient:
 
         Raises:
             NotFoundError: the coordinator does not know the round (any more).
-            RefusedInvitationError: an invitation to an invalid round, or to one that is too large for our policy.
+            RefusedInvitationError: an invitation to a round that is too large for our policy.
             TooMuchError: the message is longer than any of a round that our policy accepts; the rest was not read.
             ServiceError: it cannot be reached for `patience_s`, or refuses.
         """

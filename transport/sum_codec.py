@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from wire.v1 import aggregation_pb2 as pb
 
-from mpc.errors import ProtocolError
-from mpc.secagg.config import RosterEntry, RoundConfig, Topology
+from mpc.errors import PeerViolationError
+from mpc.protocol.session import COORDINATOR
+from mpc.secagg.config import RosterEntry, RoundConfig
 from mpc.secagg.coordinator import FromMembers
+from mpc.secagg.errors import PolicyRefusalError
 from mpc.secagg.message_form import Members, MessagePerMember, OneString, StringPerMember, parts_of
 from mpc.secagg.messages import (
     Advertisement,
@@ -28,8 +30,7 @@ from mpc.secagg.messages import (
     UnmaskingShares,
 )
 from mpc.secagg.policy import MemberPolicy
-from mpc.secagg.vector.encoding import Rounding, VectorEncoding
-from mpc.secagg.vector.group import ResidueGroup, RingGroup
+from mpc.secagg.stage import Stage
 from mpc.transcript import RoundId
 from service.errors import InvalidRequestError, public
 from service.identity import check_name
@@ -43,10 +44,35 @@ W = TypeVar("W")
 
 @dataclass(frozen=True)
 class Invitation:
-    """Coordinator to members: a round, and what all members start from."""
+    """Coordinator to members: a round, who is asked, and what is asked.
 
-    config: RoundConfig
+    All else of the round follows from the question and the number of members: each member computes it for itself.
+
+    Attributes:
+        round_id: id of the round.
+        roster: members 1 .. n, in order.
+        public_input: the question, and what all members start from.
+    """
+
+    round_id: RoundId
+    roster: tuple[RosterEntry, ...]
     public_input: bytes = field(repr=False)
+
+    @property
+    def identities(self) -> dict[str, bytes]:
+        """The members' identity keys by name, in the order of their numbers."""
+        return {entry.name: entry.identity_public for entry in self.roster}
+
+    def checked(self, config: RoundConfig) -> RoundConfig:
+        """Return the configuration that follows from the question, if it is of this round and these members.
+
+        Raises:
+            PeerViolationError: it is not.
+        """
+        if (config.round_id, config.roster) != (self.round_id, self.roster):
+            what = "the round does not match its question: do both sides run the same version?"
+            raise PeerViolationError(COORDINATOR, Stage.ADVERTISE, what)
+        return config
 
 
 @dataclass(frozen=True)
@@ -63,7 +89,7 @@ class Ended:
 
 
 class RefusedInvitationError(InvalidRequestError):
-    """An invitation to an invalid round, or to one that is too large for the member.
+    """An invitation to a round that is too large for the member, or of members whose names cannot be.
 
     Attributes:
         round_id: identifier of the round, by which the coordinator can be asked for what came after it.
@@ -196,7 +222,7 @@ def decode_to_member(wire: pb.ToMember, policy: MemberPolicy | None = None) -> T
         policy: policy of the member that it came to, which bounds the work on an invitation; None for no bound.
 
     Raises:
-        RefusedInvitationError: an invitation to an invalid round, or to one that is too large for the policy.
+        RefusedInvitationError: an invitation to a round that is too large for the policy, or with a wrong name.
         InvalidRequestError: it is no message.
     """
     name = wire.WhichOneof("message")
@@ -204,9 +230,9 @@ def decode_to_member(wire: pb.ToMember, policy: MemberPolicy | None = None) -> T
         case "invitation":
             try:
                 if policy is not None:
-                    _check_size(wire.invitation, policy)
+                    policy.check_size(len(wire.invitation.roster), wire.invitation.round_id.attempt)
                 return _decode_invitation(wire.invitation)
-            except (ProtocolError, ValueError) as error:
+            except (PolicyRefusalError, ValueError) as error:
                 reason = f"the coordinator proposes what cannot be a round here: {error}"
                 raise RefusedInvitationError(decode_round_id(wire.invitation.round_id), reason) from error
         case "ended":
@@ -238,75 +264,14 @@ def _parsed(read: Callable[[bytes], W], data: bytes) -> W:
 
 
 def _encode_invitation(invitation: Invitation) -> pb.Invitation:
-    config, encoding, topology = invitation.config, invitation.config.encoding, invitation.config.topology
-    return pb.Invitation(
-        round_id=encode_round_id(config.round_id),
-        roster=[pb.RosterMember(name=one.name, identity_public=one.identity_public) for one in config.roster],
-        topology=pb.Topology(
-            n_members=topology.n_members,
-            degree=topology.degree,
-            n_required=topology.n_required,
-            fewest_survivors=topology.fewest_survivors,
-            n_corrupt=topology.n_corrupt,
-        ),
-        ring_bits=config.group.bits if isinstance(config.group, RingGroup) else 0,
-        n_primes=config.group.n_primes if isinstance(config.group, ResidueGroup) else 0,
-        vector=config.vector,
-        encoding=pb.Encoding(
-            length=encoding.length,
-            clip=encoding.clip,
-            units=encoding.units,
-            rounding=str(encoding.rounding),
-            norm_clip=encoding.norm_clip,
-            rotation=encoding.rotation,
-            largest_weight=encoding.largest_weight,
-            weight_units=encoding.weight_units,
-        ),
-        noise_bound=str(config.noise_bound),
-        surplus_levels=config.surplus_levels,
-        public_input=invitation.public_input,
-    )
-
-
-def _check_size(wire: pb.Invitation, policy: MemberPolicy) -> None:
-    policy.check_size(
-        n_members=max(len(wire.roster), wire.topology.n_members),
-        degree=wire.topology.degree,
-        length=wire.encoding.length,
-        n_levels=len(wire.surplus_levels),
-        attempt=wire.round_id.attempt,
-    )
+    roster = [pb.RosterMember(name=one.name, identity_public=one.identity_public) for one in invitation.roster]
+    round_id = encode_round_id(invitation.round_id)
+    return pb.Invitation(round_id=round_id, roster=roster, public_input=invitation.public_input)
 
 
 def _decode_invitation(wire: pb.Invitation) -> Invitation:
-    encoding, topology = wire.encoding, wire.topology
     check_job_id(wire.round_id.session)
-    check_name("record", wire.vector)
     for one in wire.roster:
         check_name("member", one.name)
-    config = RoundConfig(
-        round_id=decode_round_id(wire.round_id),
-        roster=tuple(RosterEntry(i, one.name, one.identity_public) for i, one in enumerate(wire.roster, start=1)),
-        topology=Topology(
-            topology.n_members,
-            topology.degree,
-            topology.n_required,
-            topology.fewest_survivors,
-            topology.n_corrupt,
-        ),
-        group=RingGroup(wire.ring_bits) if wire.ring_bits else ResidueGroup(wire.n_primes),
-        vector=wire.vector,
-        encoding=VectorEncoding(
-            encoding.length,
-            encoding.clip,
-            encoding.units,
-            Rounding(encoding.rounding),
-            encoding.norm_clip if encoding.HasField("norm_clip") else None,
-            encoding.rotation if encoding.HasField("rotation") else None,
-            encoding.largest_weight if encoding.HasField("largest_weight") else None,
-            encoding.weight_units or 1,
-        ),
-        noise_bound=int(wire.noise_bound or "0"),
-        surplus_levels=tuple(wire.surplus_levels),
-    )
-    return Invitation(config, wire.public_input)
+    roster = tuple(RosterEntry(i, one.name, one.identity_public) for i, one in enumerate(wire.roster, start=1))
+    return Invitation(decode_round_id(wire.round_id), roster, wire.public_input)

@@ -83,7 +83,7 @@ class HostedRound:
         self._arrived = asyncio.Event()
         self._turn = asyncio.Lock()  # the machine works in threads, one step at a time
         self.longest_answer_bytes = longest_answer_bytes(self.config)
-        invitation = Invitation(self.config, self.public_input)
+        invitation = Invitation(self.config.round_id, self.config.roster, self.public_input)
         self._due[RoundStep.INVITATION] = dict.fromkeys(self._numbers.values(), invitation)
 
     @property

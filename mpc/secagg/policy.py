@@ -43,17 +43,13 @@ class MemberPolicy:
     largest_attempt: int = 8
     allowed_encodings: frozenset[str] = ENCODING_KINDS
 
-    def check_size(self, *, n_members: int, degree: int, length: int, n_levels: int, attempt: int) -> None:
-        """Refuse a round by its size, before any work that grows with it, also that of checking it.
+    def check_size(self, n_members: int, attempt: int) -> None:
+        """Refuse a round by what an invitation states, before anything is computed of it.
 
-        A round that is too large violates the policy in any case: for instance, a roster with more members than are
-            pinned has unknown members.
+        A roster with more members than are pinned has unknown members, so it violates the policy in any case.
 
         Args:
-            n_members: number of members in the roster, as the coordinator states it.
-            degree: degree of the graph.
-            length: entries of the vector.
-            n_levels: levels of survivors for noise in excess.
+            n_members: number of members in the roster.
             attempt: number of the round's attempt.
 
         Raises:
@@ -61,12 +57,6 @@ class MemberPolicy:
         """
         if n_members > self.largest_roster:
             _refuse(f"the roster has {n_members} members; {self.largest_roster} are known here")
-        if degree > self.largest_degree:
-            _refuse(f"each member has {degree} neighbours; at most {self.largest_degree} here")
-        if length > self.largest_elements:
-            _refuse(f"the vector has {length} elements; at most {self.largest_elements} here")
-        if n_levels > n_members:
-            _refuse(f"there are {n_levels} levels of survivors and {n_members} members")
         if attempt > self.largest_attempt:
             _refuse(f"this is attempt {attempt}; at most {self.largest_attempt} here")
 
@@ -79,7 +69,7 @@ class MemberPolicy:
         """Refuse a round that is below this floor.
 
         Args:
-            config: configuration that the coordinator proposes; already consistent in itself.
+            config: configuration of the round; already consistent in itself.
             me: my number in it.
             identity_public: my identity key.
 
@@ -87,13 +77,11 @@ class MemberPolicy:
             PolicyRefusalError: says what is too low, and what is asked for.
         """
         topology = config.topology
-        self.check_size(
-            n_members=config.n_members,
-            degree=topology.degree,
-            length=config.n_elements,
-            n_levels=len(config.surplus_levels),
-            attempt=config.round_id.attempt,
-        )
+        self.check_size(config.n_members, config.round_id.attempt)
+        if topology.degree > self.largest_degree:
+            _refuse(f"each member has {topology.degree} neighbours; at most {self.largest_degree} here")
+        if config.n_elements > self.largest_elements:
+            _refuse(f"the vector has {config.n_elements} elements; at most {self.largest_elements} here")
         if not 1 <= me <= config.n_members or config.roster[me - 1].identity_public != identity_public:
             _refuse(f"the roster does not list this member as number {me} with its own identity key")
         for entry in config.roster:

@@ -126,11 +126,12 @@ def test_an_array_that_is_announced_can_be_made(shape, element_type, is_consiste
 
 @pytest.fixture(scope="module")
 def messages_of_a_round():
-    held = OpenRound(make_config(surplus_levels=(3, 4, 5))).up_to("sign")
+    config = make_config(surplus_levels=(3, 4, 5))
+    held = OpenRound(config).up_to("sign")
     unmasking = held.members[1].unmask(held.signed)
     from_members = [held.advertisements[1], held.sealed[1], held.masked[1], held.signatures[1], unmasking]
     to_members = [
-        Invitation(make_config(surplus_levels=(3, 4, 5)), PUBLIC_INPUT),
+        Invitation(config.round_id, config.roster, PUBLIC_INPUT),
         held.member_list,
         held.deliveries[2],
         held.survivors,

@@ -89,7 +89,7 @@ async def test_a_party_that_has_the_name_of_a_device_is_a_stranger(tmp_path):
             await impostor.answer(advertisement)
         for step in (RoundStep.INVITATION, RoundStep.MEMBERS):
             with pytest.raises(NotAllowedError, match="walkers/party/walker-1 is not a member"):
-                await impostor.fetch(step, invitation.config.round_id)
+                await impostor.fetch(step, invitation.round_id)
         await device.client.answer(advertisement)
         asking.cancel()
 
@@ -112,7 +112,7 @@ async def test_who_is_member_of_no_round_is_refused_before_its_message_has_come(
 async def test_a_member_sends_no_more_than_its_round_needs(tmp_path):
     async with sum_federation(tmp_path) as federation:
         asking, device, invitation = await begin(federation)
-        too_long = MaskedInput(invitation.config.round_id, 1, bytes(100_000))
+        too_long = MaskedInput(invitation.round_id, 1, bytes(100_000))
         call = stub_of(federation, "walker-1").Answer(chunks_of(encode_from_member(too_long)), timeout=PATIENCE_S)
         with pytest.raises(grpc.aio.AioRpcError, match="longer than its round needs") as refused:
             await call.read()

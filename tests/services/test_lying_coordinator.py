@@ -11,7 +11,7 @@ from masked_sums import PUBLIC_INPUT, exact_sum, make_config, values_of
 from sum_federation import answer_of, sum_federation
 
 from analyses.job.job import PrivacyTarget
-from analyses.sums.secure_sum import SumParams, round_config
+from analyses.sums.secure_sum import SumParams
 from analyses.sums.sessions import session_link, session_sum
 from coordinator.sums import answering as sums
 from coordinator.sums import rounds
@@ -152,9 +152,7 @@ class TwoFacedRound(rounds.HostedRound):
         super().__post_init__()
         asked = SumParams.from_json(self.public_input)
         shown = asked.model_copy(update={"privacy": PrivacyTarget(epsilon=40.0, delta=1e-6)})
-        round_id, identities = self.config.round_id, {e.name: e.identity_public for e in self.config.roster}
-        config = round_config(shown, round_id.session, identities, round_id.attempt)
-        invitation = Invitation(config, shown.canonical_json().encode())
+        invitation = Invitation(self.config.round_id, self.config.roster, shown.canonical_json().encode())
         self._due[RoundStep.INVITATION] = {**self._due[RoundStep.INVITATION], VICTIM: invitation}
 
     async def receive(self, name, message):

@@ -16,6 +16,7 @@ from ledger.budget import Budget
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.policy import MemberPolicy
 from mpc.secagg.secret.keys import IdentityKey
+from transport.sum_codec import Invitation
 
 NAMES = tuple(f"walker-{i}" for i in range(1, 6))
 BUDGET = Budget(MEMBER_UNIT, "2026", 100.0, 1e-6)
@@ -37,6 +38,11 @@ def question(**changes) -> SumParams:
 
 def round_of(params: SumParams, session: str = "session", attempt: int = 0) -> RoundConfig:
     return round_config(params, session, IDENTITIES, attempt)
+
+
+def sum_invitation(params: SumParams, session: str = "session") -> Invitation:
+    config = round_of(params, session)
+    return Invitation(config.round_id, config.roster, params.canonical_json().encode())
 
 
 @contextmanager

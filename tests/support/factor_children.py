@@ -32,7 +32,7 @@ def invitation_to(number: int, attempt: int = 0, session: str = "session", **cha
         flat = rounds.broadcast.read((0).to_bytes(8, "little") + bytes(rounds.broadcast.n_bytes - 8), 0, "test")
         model = FactorModel(flat.offsets_q, flat.vectors_q, flat.units)
         assert len(model.offsets_q) == n_items
-    return Invitation(config, rounds.public_input(number, model))
+    return Invitation(config.round_id, config.roster, rounds.public_input(number, model))
 
 
 @contextmanager

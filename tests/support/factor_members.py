@@ -1,6 +1,7 @@
 """Members of a series over devices that are started, stopped, lost, or lied to by their coordinator."""
 
 import asyncio
+from dataclasses import replace
 
 from factor_devices import with_ratings
 
@@ -67,10 +68,10 @@ class Deceived:
     async def fetch(self, step, *args):
         message = await self._client.fetch(step, *args)
         if step is RoundStep.INVITATION and isinstance(message, Invitation):
-            number = message.config.round_id.number
+            number = message.round_id.number
             self.inputs[number] = message.public_input
             if number == self._number:
-                return Invitation(message.config, self._change(self.inputs))
+                return replace(message, public_input=self._change(self.inputs))
         return message
 
 

@@ -55,7 +55,7 @@ class WatchedDevice(Device):
         try:
             return await super().answer(invitation)
         finally:
-            self.left.add((self.name, invitation.config.round_id))
+            self.left.add((self.name, invitation.round_id))
 
 
 @dataclass
@@ -260,7 +260,7 @@ async def begin(federation: SumFederation, name="walker-1", **params) -> tuple[a
 def member_of(device: Device, invitation: Invitation, number=1) -> SumMember:
     """The part of a round that a device plays, to be played by hand."""
     return SumMember(
-        invitation.config,
+        device._answered(invitation).config,
         number,
         identity=device.identity,
         policy=device.policy,

@@ -101,28 +101,14 @@ class Ended(_message.Message):
     def __init__(self, opened: _Optional[bool] = ..., reason: _Optional[str] = ..., outcome: _Optional[bytes] = ...) -> None: ...
 
 class Invitation(_message.Message):
-    __slots__ = ("round_id", "roster", "topology", "ring_bits", "n_primes", "vector", "encoding", "noise_bound", "surplus_levels", "public_input")
+    __slots__ = ("round_id", "roster", "public_input")
     ROUND_ID_FIELD_NUMBER: _ClassVar[int]
     ROSTER_FIELD_NUMBER: _ClassVar[int]
-    TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
-    RING_BITS_FIELD_NUMBER: _ClassVar[int]
-    N_PRIMES_FIELD_NUMBER: _ClassVar[int]
-    VECTOR_FIELD_NUMBER: _ClassVar[int]
-    ENCODING_FIELD_NUMBER: _ClassVar[int]
-    NOISE_BOUND_FIELD_NUMBER: _ClassVar[int]
-    SURPLUS_LEVELS_FIELD_NUMBER: _ClassVar[int]
     PUBLIC_INPUT_FIELD_NUMBER: _ClassVar[int]
     round_id: RoundId
     roster: _containers.RepeatedCompositeFieldContainer[RosterMember]
-    topology: Topology
-    ring_bits: int
-    n_primes: int
-    vector: str
-    encoding: Encoding
-    noise_bound: str
-    surplus_levels: _containers.RepeatedScalarFieldContainer[int]
     public_input: bytes
-    def __init__(self, round_id: _Optional[_Union[RoundId, _Mapping]] = ..., roster: _Optional[_Iterable[_Union[RosterMember, _Mapping]]] = ..., topology: _Optional[_Union[Topology, _Mapping]] = ..., ring_bits: _Optional[int] = ..., n_primes: _Optional[int] = ..., vector: _Optional[str] = ..., encoding: _Optional[_Union[Encoding, _Mapping]] = ..., noise_bound: _Optional[str] = ..., surplus_levels: _Optional[_Iterable[int]] = ..., public_input: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, round_id: _Optional[_Union[RoundId, _Mapping]] = ..., roster: _Optional[_Iterable[_Union[RosterMember, _Mapping]]] = ..., public_input: _Optional[bytes] = ...) -> None: ...
 
 class RosterMember(_message.Message):
     __slots__ = ("name", "identity_public")
@@ -131,40 +117,6 @@ class RosterMember(_message.Message):
     name: str
     identity_public: bytes
     def __init__(self, name: _Optional[str] = ..., identity_public: _Optional[bytes] = ...) -> None: ...
-
-class Topology(_message.Message):
-    __slots__ = ("n_members", "degree", "n_required", "fewest_survivors", "n_corrupt")
-    N_MEMBERS_FIELD_NUMBER: _ClassVar[int]
-    DEGREE_FIELD_NUMBER: _ClassVar[int]
-    N_REQUIRED_FIELD_NUMBER: _ClassVar[int]
-    FEWEST_SURVIVORS_FIELD_NUMBER: _ClassVar[int]
-    N_CORRUPT_FIELD_NUMBER: _ClassVar[int]
-    n_members: int
-    degree: int
-    n_required: int
-    fewest_survivors: int
-    n_corrupt: int
-    def __init__(self, n_members: _Optional[int] = ..., degree: _Optional[int] = ..., n_required: _Optional[int] = ..., fewest_survivors: _Optional[int] = ..., n_corrupt: _Optional[int] = ...) -> None: ...
-
-class Encoding(_message.Message):
-    __slots__ = ("length", "clip", "units", "rounding", "norm_clip", "rotation", "largest_weight", "weight_units")
-    LENGTH_FIELD_NUMBER: _ClassVar[int]
-    CLIP_FIELD_NUMBER: _ClassVar[int]
-    UNITS_FIELD_NUMBER: _ClassVar[int]
-    ROUNDING_FIELD_NUMBER: _ClassVar[int]
-    NORM_CLIP_FIELD_NUMBER: _ClassVar[int]
-    ROTATION_FIELD_NUMBER: _ClassVar[int]
-    LARGEST_WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    WEIGHT_UNITS_FIELD_NUMBER: _ClassVar[int]
-    length: int
-    clip: float
-    units: int
-    rounding: str
-    norm_clip: float
-    rotation: str
-    largest_weight: int
-    weight_units: int
-    def __init__(self, length: _Optional[int] = ..., clip: _Optional[float] = ..., units: _Optional[int] = ..., rounding: _Optional[str] = ..., norm_clip: _Optional[float] = ..., rotation: _Optional[str] = ..., largest_weight: _Optional[int] = ..., weight_units: _Optional[int] = ...) -> None: ...
 
 class Advertisement(_message.Message):
     __slots__ = ("member", "mask_public", "channel_public", "seed_digest", "surplus_anchor", "config_digest", "input_digest", "signature")

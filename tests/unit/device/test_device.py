@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from devices import DECLARED, NAMES, device_in, question, round_of
+from devices import DECLARED, NAMES, device_in, question, round_of, sum_invitation
 
 from analyses.job.job import JobError
 from analyses.sums.records import Record
@@ -25,7 +25,6 @@ from service.identity import Identity, Role
 from service.settings import SettingsError
 from transport.aggregation import RoundStep
 from transport.refusal import Declined, WhyRefused
-from transport.sum_codec import Invitation
 
 
 def private(epsilon=1.0, delta=1e-6, **changes):
@@ -131,7 +130,7 @@ class InProcess:
         while (message := await self.rounds.fetch(MEMBERS[0], last, step, 60.0)) is None:
             pass
         async with self.has_seen:
-            self.seen.append(message.config.round_id.session)
+            self.seen.append(message.round_id.session)
             self.has_seen.notify_all()
         return message
 
@@ -201,7 +200,7 @@ async def test_the_same_question_has_the_same_invitation_and_strangers_to_it_hea
 
         async def after(last):
             message = await rounds.fetch(MEMBERS[0], last, RoundStep.INVITATION, 0.05)
-            return None if message is None else message.config.round_id.session
+            return None if message is None else message.round_id.session
 
         for _ in range(2):
             assert await after(NO_ROUND) == await after(RoundId("unknown", 0, 0)) == "a"
@@ -228,13 +227,13 @@ async def test_a_coordinator_that_repeats_itself_makes_no_work(tmp_path, monkeyp
                 offered.set()
                 await asyncio.Event().wait()
             params = question()
-            return Invitation(round_of(params, "ab"[self.n_calls % 2]), params.canonical_json().encode())
+            return sum_invitation(params, "ab"[self.n_calls % 2])
 
     answered, declined = [], []
     answer = Device.answer
 
     async def note(device, invitation):
-        answered.append(invitation.config.round_id.session)
+        answered.append(invitation.round_id.session)
         return await answer(device, invitation)
 
     monkeypatch.setattr(Device, "answer", note)
@@ -251,5 +250,5 @@ async def test_a_device_whose_journal_fails_leaves_the_round_and_goes_on(tmp_pat
     params = question()
     with device_in(tmp_path, exact_sums=True) as device:
         device.journal._db.connection.execute("PRAGMA query_only = ON")
-        assert not await device.answer(Invitation(round_of(params), params.canonical_json().encode()))
+        assert not await device.answer(sum_invitation(params))
     assert "the journal of rounds" in capsys.readouterr().out

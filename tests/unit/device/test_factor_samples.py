@@ -3,6 +3,7 @@
 import json
 import stat
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +20,6 @@ from entropy import KeyStream
 from ledger.books import JobState
 from mpc.errors import PeerViolationError
 from mpc.secagg.errors import PolicyRefusalError
-from transport.sum_codec import Invitation
 
 T, K = 4, 2
 
@@ -213,7 +213,7 @@ def test_an_embedding_out_of_the_set_is_refused_where_a_round_begins(tmp_path):
         for value in (-1, 3 * 4096):
             changed = asked.public_input[:-4] + value.to_bytes(4, "little", signed=True)
             with pytest.raises(PeerViolationError, match="negative or too long"):
-                device.factors.entered(Invitation(asked.config, changed))
+                device.factors.entered(replace(asked, public_input=changed))
 
 
 def test_coins_are_counted_before_a_vector_leaves_and_the_file_is_its_owners(tmp_path):

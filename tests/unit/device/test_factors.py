@@ -1,6 +1,7 @@
 """One device in a matrix factorization, without a network: what it refuses, what it pays, what it keeps."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +23,6 @@ from ledger.books import BudgetExhaustedError, ChargeError
 from ledger.budget import Budget
 from mpc.errors import PeerViolationError
 from mpc.secagg.errors import PolicyRefusalError
-from transport.sum_codec import Invitation
 
 
 def standing(device):
@@ -138,12 +138,12 @@ def test_a_question_about_other_ratings_or_another_round_than_its_own_is_refused
             device.factors.entered(invitation_to(0, record="books"))
         with pytest.raises(JobError, match="is declared here with -3 to 3"):
             device.factors.entered(invitation_to(0, upper=5.0)).admit()
-        asked, other = invitation_to(0), invitation_to(0, privacy={"epsilon": 1.0, "delta": 1e-6})
+        asked = invitation_to(0)
         with pytest.raises(PeerViolationError, match="does not match its question"):
-            device.factors.entered(Invitation(other.config, asked.public_input))
+            device.factors.entered(replace(asked, roster=asked.roster[1:]))
         with pytest.raises(PeerViolationError, match="before there are any"):
-            device.factors.entered(Invitation(asked.config, invitation_to(1).public_input))
-        assert device.factors.entered(Invitation(asked.config, b'{"analysis":"secure-sum"}')) is None
+            device.factors.entered(replace(asked, public_input=invitation_to(1).public_input))
+        assert device.factors.entered(replace(asked, public_input=b'{"analysis":"secure-sum"}')) is None
 
 
 def flat_model(vectors=None):

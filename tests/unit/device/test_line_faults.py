@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from batches import PARTIES, asked_batch, batch_device, kept, offered, opened_vector
 from certificates import authority_in
-from devices import DECLARED, device_in, question, round_of
+from devices import DECLARED, device_in, question, round_of, sum_invitation
 from factor_children import factor_device_in, invitation_to, seeds_of
 from line_faults import InjectedError, LineFaults, called_by
 from structlog.testing import capture_logs
@@ -26,7 +26,6 @@ from entropy import SystemEntropy
 from mpc.secagg.secret.keys import RoundKey
 from service.identity import Role
 from transport.batch_codec import OfferedQuestion, decode_answer
-from transport.sum_codec import Invitation
 
 
 @pytest.fixture
@@ -130,7 +129,7 @@ def test_a_question_that_raises_anything_is_left_and_logged_without_a_value(tmp_
 
     with device_in(tmp_path) as device, survey_device(tmp_path / "survey") as survey, capture_logs() as logs:
         broken = replace(device, policy=SimpleNamespace(check=raises), tells_refusals=False)
-        assert not run_in_virtual_time(broken.answer(Invitation(round_of(question()), b"")))
+        assert not run_in_virtual_time(broken.answer(sum_invitation(question())))
         broken = replace(survey, store=SimpleNamespace(find=raises))
         assert not run_in_virtual_time(broken.answer(OfferedQuestion(1, asked().canonical_json())))
     with ExitStack() as stack, capture_logs() as more:

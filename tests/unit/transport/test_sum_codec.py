@@ -1,16 +1,17 @@
+from dataclasses import replace
+
 import pytest
 from masked_sums import PUBLIC_INPUT, OpenRound, make_config
 from wire.v1 import aggregation_pb2 as pb
 
-from mpc.secagg.config import Topology
-from mpc.secagg.vector.encoding import Rounding, VectorEncoding
-from mpc.secagg.vector.group import ResidueGroup, RingGroup
+from mpc.errors import PeerViolationError
 from service.errors import InvalidRequestError, TooMuchError
 from service.limits import CHUNK_BYTES
 from transport.calls.chunks import chunks_of, gather_chunks
 from transport.sum_codec import (
     Ended,
     Invitation,
+    RefusedInvitationError,
     decode_from_member,
     decode_to_member,
     encode_from_member,
@@ -43,40 +44,40 @@ def test_messages_to_members_survive_the_wire(whole_round):
     assert there_and_back(Ended("too few")) == Ended("too few")
 
 
+CONFIG = make_config()
+INVITATION = Invitation(CONFIG.round_id, CONFIG.roster, PUBLIC_INPUT)
+
+
+def test_an_invitation_says_who_is_asked_what_and_nothing_that_follows_from_it():
+    assert there_and_back(INVITATION) == INVITATION
+    fields = pb.Invitation.DESCRIPTOR.fields_by_name
+    assert set(fields) == {"round_id", "roster", "public_input"}
+
+
+def test_an_invitation_with_names_that_cannot_be_is_refused():
+    wire = encode_to_member(INVITATION)
+    wire.invitation.roster[0].name = "../walker"
+    with pytest.raises(RefusedInvitationError, match=r"member name '\.\./walker'"):
+        decode_to_member(wire)
+    wire.invitation.round_id.session = "../session"
+    with pytest.raises(InvalidRequestError, match="a job id must consist of"):
+        decode_to_member(wire)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
-        {},
-        {"group": ResidueGroup(3)},
-        {"topology": Topology.complete(5, 1), "noise_bound": 1234, "surplus_levels": (4, 5), "group": RingGroup(48)},
-        {
-            "encoding": VectorEncoding(9, 0.1, 1000, Rounding.STOCHASTIC, 0.3, "label", 7),
-            "group": RingGroup(64),
-        },
+        {"round_id": replace(CONFIG.round_id, attempt=1)},
+        {"roster": CONFIG.roster[:-1]},
+        {"roster": CONFIG.roster[::-1]},
+        {"roster": (*CONFIG.roster, CONFIG.roster[0])},
     ],
+    ids=["attempt", "fewer", "order", "twice"],
 )
-def test_an_invitation_has_the_same_digest_on_the_other_side(changes):
-    invitation = Invitation(make_config(**changes), PUBLIC_INPUT)
-    read = there_and_back(invitation)
-    assert read == invitation
-    assert read.config.digest == invitation.config.digest
-
-
-def test_an_invitation_to_what_cannot_be_a_round_is_refused():
-    wire = encode_to_member(Invitation(make_config(), b""))
-    for change in (
-        lambda w: setattr(w.invitation.topology, "n_required", 1),
-        lambda w: setattr(w.invitation.encoding, "rounding", "upwards"),
-        lambda w: setattr(w.invitation, "ring_bits", 99),
-        lambda w: setattr(w.invitation, "noise_bound", "many"),
-        lambda w: setattr(w.invitation.encoding, "clip", float("nan")),
-        lambda w: w.invitation.roster.pop(),
-    ):
-        bad = pb.ToMember()
-        bad.CopyFrom(wire)
-        change(bad)
-        with pytest.raises(InvalidRequestError, match="cannot be a round"):
-            decode_to_member(bad)
+def test_a_round_of_others_than_the_invitation_lists_is_refused(changes):
+    assert INVITATION.checked(CONFIG) is CONFIG
+    with pytest.raises(PeerViolationError, match="does not match its question"):
+        replace(INVITATION, **changes).checked(CONFIG)
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xff\xff", b"hello"])

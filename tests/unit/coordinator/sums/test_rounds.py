@@ -106,7 +106,7 @@ async def test_a_caller_is_its_role_and_its_name(sent):
             with pytest.raises(NotAllowedError, match="is not a member"):
                 await rounds.fetch(stranger, round_id, step, 0.0)
     await rounds.receive(PARTY, advertisement)
-    assert (await rounds.fetch(PARTY, NO_ROUND, RoundStep.INVITATION, PATIENCE_S)).config.round_id == round_id
+    assert (await rounds.fetch(PARTY, NO_ROUND, RoundStep.INVITATION, PATIENCE_S)).round_id == round_id
     running.cancel()
 
 
@@ -119,13 +119,13 @@ async def test_a_round_waits_where_too_many_run_as_its_members_may_have_paid_for
         for config in (sent.config, make_config(round_id=next_id))
     )
     invited = await rounds.fetch(PARTY, NO_ROUND, RoundStep.INVITATION, PATIENCE_S)
-    assert invited.config.round_id == sent.config.round_id
+    assert invited.round_id == sent.config.round_id
     with pytest.raises(TooMuchError, match="1 masked sums run here already"):
         rounds.check_room()
     assert not second.done()
     first.cancel()
     invited = await rounds.fetch(PARTY, sent.config.round_id, RoundStep.INVITATION, PATIENCE_S)
-    assert invited.config.round_id == next_id
+    assert invited.round_id == next_id
     second.cancel()
 
 
