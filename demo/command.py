@@ -173,8 +173,8 @@ def masked_sum(
 ) -> None:
     """The exact sum of many devices' numbers, of which nobody learns any, while some devices are killed."""
     with exit_codes(), ExitStack() as stack:
+        from demo.devices.sum import run_demo, text_of
         from demo.job import working_folder
-        from demo.sum import run_demo, text_of
 
         if 2 * killed >= devices:
             fail("--killed: more than half of the devices must live, or their sum is not opened", ExitCode.USAGE)

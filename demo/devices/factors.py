@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from demo.devices.deployment import deploy, write_device
+from demo.devices.processes import N_STAGES, DeviceProcesses, RandomKills
 from demo.local_deployment import LocalDeployment
-from demo.sum import DeviceProcesses, RandomKills
 
 RECORD = "films"
 N_FILMS = 30
 PER_USER = 12
 STAGE_S = 4.0
-N_STAGES = 5
 RANK, LATER_ROUNDS = 2, 2
 FORMS: Mapping[str, Mapping[str, Any]] = {
     "statistics": {"rounds": LATER_ROUNDS},
@@ -24,7 +23,6 @@ FORMS: Mapping[str, Mapping[str, Any]] = {
 }
 """What is asked, by its form: as many rounds in each."""
 EPSILON, DELTA = 8.0, 1e-6
-KILL_WITHIN_S = 0.1
 KEPT_WITHIN_S = 60.0
 
 
@@ -79,24 +77,12 @@ def films() -> list[str]:
     return [f"film-{i}" for i in range(N_FILMS)]
 
 
-def random_kills(devices: DeviceProcesses, n_killed: int, seed: int) -> RandomKills:
-    """Choose devices, and for each a stage after the first round, in or between the rounds."""
-    source = random.Random(seed)  # noqa: S311 -- an accident, not a secret
-    moments: dict[int, dict[str, float]] = {}
-    for name in source.sample(devices.names, n_killed):
-        stage = source.randrange(N_STAGES, N_STAGES * (LATER_ROUNDS + 1))
-        moments.setdefault(stage, {})[name] = source.uniform(0.0, KILL_WITHIN_S)
-    return RandomKills(devices, moments)
-
-
 def run_demo(
     stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed: int, form: str = "statistics"
 ) -> FactorDemoOutcome:
     """Start coordinator and devices, ask, kill devices meanwhile, compare what the others have kept."""
     from analyses.job.ratings import digest_of_items
     from analyses.matrix_factorization.devices.question import NAME, FactorQuestion
-    from analyst.connection import ClientConfig
-    from cli.ask import run_question
     from cli.terminal.output import say
     from device.config import DeviceConfig
     from device.recommend import recommend_own
@@ -120,15 +106,10 @@ def run_demo(
         privacy={"epsilon": EPSILON, "delta": DELTA},
         **FORMS[form],
     )
-    started_s = time.monotonic()
-    kills = random_kills(devices, n_killed, seed)
-    kills.stage_begins()
-    config = ClientConfig.load(deployment.client_config)
-    answer = run_question(config, question, on_stage=lambda _: kills.stage_begins())
-    seconds = time.monotonic() - started_s
-    kills.wait()
+    after_the_first = range(N_STAGES, N_STAGES * n_rounds)
+    answer, seconds, killed = RandomKills.draw(devices, n_killed, seed, after_the_first).ask(question)
     say("3/3  comparing what the devices have paid for and kept")
-    alive = tuple(name for name in names if name not in devices.killed_at_s)
+    alive = tuple(name for name in names if name not in killed)
     last = [name for name in answer["rounds"][-1]["survivors"] if name in alive]
     configs = {name: DeviceConfig.load(deployment.config_path(name)) for name in names}
     models = {name: kept_model(configs[name]) for name in last}
@@ -141,7 +122,7 @@ def run_demo(
     return FactorDemoOutcome(
         answer=answer,
         seconds=seconds,
-        killed_after_s={name: moment_s - started_s for name, moment_s in devices.killed_at_s.items()},
+        killed_after_s=killed,
         n_kept=sum(model is not None for model in models.values()),
         recommended=[(one.item, one.rating) for one in found],
         recommending=chosen,

@@ -2,7 +2,6 @@
 
 import datetime
 import random
-import signal
 import threading
 import time
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from demo.devices.deployment import deploy, write_device
+from demo.devices.processes import DeviceProcesses
 from demo.local_deployment import LocalDeployment
 
 RECORD = "minutes"
@@ -47,13 +47,13 @@ class Restarts:
     """Kills devices one after the other at random moments, and starts each again.
 
     Attributes:
-        deployment: deployment of the devices.
-        names: names of the devices that are killed.
+        devices: all devices.
+        names: names of those that are killed.
         seed: seed of the moments.
         found: device to its response as it stood when it was killed.
     """
 
-    deployment: LocalDeployment
+    devices: DeviceProcesses
     names: tuple[str, ...]
     seed: int
     found: dict[str, int | None] = field(default_factory=dict, init=False)
@@ -63,9 +63,9 @@ class Restarts:
         moments = random.Random(self.seed)  # noqa: S311 -- an accident, not a secret
         for name in self.names:
             time.sleep(moments.uniform(0.0, KILL_WITHIN_S))
-            self.deployment.send_signal(name, signal.SIGKILL)
-            self.found[name] = response_of(self.deployment.folder, name)
-            launch(self.deployment, name)
+            self.devices.kill(name)
+            self.found[name] = response_of(self.devices.deployment.folder, name)
+            self.devices.launch(name)
 
 
 def response_of(folder: Path, name: str) -> int | None:
@@ -74,11 +74,6 @@ def response_of(folder: Path, name: str) -> int | None:
 
     known = read_responses(folder / f"{name}.data" / "responses.sqlite")
     return known[0]["response"] if known else None
-
-
-def launch(deployment: LocalDeployment, name: str) -> None:
-    """Start a device, also again."""
-    deployment.launch(name, "cli.main", "device", "run", "--config", str(deployment.config_path(name)))
 
 
 def write_devices(deployment: LocalDeployment, numbers: Mapping[str, float]) -> None:
@@ -102,17 +97,15 @@ def run_demo(stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed
     draw = random.Random(seed)  # noqa: S311 -- made-up data
     numbers = {name: round(RANGE[1] * draw.betavariate(2, 5), 1) for name in names}
     write_devices(deployment, numbers)
-    for name in names:
-        launch(deployment, name)
-    for name in names:
-        deployment.wait_until_logged(name, "member is ready")
+    devices = DeviceProcesses(deployment, names)
+    devices.start()
     say(f"2/3  asking how their numbers are distributed; {n_killed} devices are killed meanwhile, and started again")
     say(f"     it ends when all have answered, or after {ENDS_AFTER_S:g} s where one was killed before it had paid")
     until = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=ENDS_AFTER_S)
     question = SurveyQuestion(
         record=RECORD, range=RANGE, buckets=BUCKETS, epsilon=EPSILON, until=until, responses=n_devices
     )
-    restarts = Restarts(deployment, tuple(draw.sample(names, n_killed)), seed)
+    restarts = Restarts(devices, tuple(draw.sample(names, n_killed)), seed)
     killing = threading.Thread(target=restarts.run)
     killing.start()
     try:

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from analyses.sums.records import DeclaredRecord, Record, contribution
 from analyses.sums.secure_sum import SumParams
 from cli.main import app
-from demo.sum import RandomKills, SumOutcome, text_of
+from demo.devices.processes import RandomKills
+from demo.devices.sum import SumOutcome, text_of
 from device.config import DeviceConfig
 from device.report import write_sum_report
 from entropy import SystemEntropy
