@@ -20,7 +20,15 @@ from analyses.job.job import JobError
 from analyst.recorded_vectors import VECTORS
 from mpc.hidden import Hidden
 
-BUILTINS = {"range": range, "len": len, "sum": sum, "zip": zip, "enumerate": enumerate, "reversed": reversed}
+
+def _range(*ends: int) -> range:
+    numbers = range(*ends)
+    if len(numbers) > MAX_STEPS:
+        raise JobError(f"a loop has at most {MAX_STEPS} turns, not {len(numbers)}")
+    return numbers
+
+
+BUILTINS = {"range": _range, "len": len, "sum": sum, "zip": zip, "enumerate": enumerate, "reversed": reversed}
 """Names of Python that a program may use, beside `c` and `tables`."""
 
 REFUSED: dict[type[ast.AST], str] = {
@@ -220,6 +228,8 @@ def _check(tree: ast.Module, where: str) -> None:
             refuse(syntax, "a program defines no function of its own")
         if type(syntax) in REFUSED:
             refuse(syntax, f"a program never {REFUSED[type(syntax)]}")
+        if isinstance(syntax, ast.Name) and syntax.id == function.name:
+            refuse(syntax, "a program never calls itself")
         name = syntax.id if isinstance(syntax, ast.Name) else syntax.attr if isinstance(syntax, ast.Attribute) else ""
         if name.startswith("_"):
             refuse(syntax, f"the name {name} begins with an underscore")

@@ -92,6 +92,7 @@ def test_programs_that_open_nothing_or_are_too_long_are_refused():
         ([], "1 to 1000 lines"),
         ([LINES[0]] + [f"x{i} = add(a, {i})" for i in range(MAX_STEPS)], "1 to 1000 lines"),
         ([LINES[0]] + [f"open x{i} = sum(a)" for i in range(201)], "201 sums are opened"),
+        ([LINES[0]] + [LINES[1]] * 1_000_000, "1 to 1000 lines, not 1000001"),
     ):
         with pytest.raises(JobError, match=why):
             program_of(lines)
