@@ -9,6 +9,7 @@ from analyses.distribution.inquiry import MASKED
 from analyses.job.job import JobError
 from analyses.matrix_factorization.devices.question import NAME as FACTORIZATION
 from analyses.matrix_factorization.devices.question import FactorQuestion
+from analyses.sums.round import HISTOGRAM, MEAN, SUM, TREE
 from analyses.sums.secure_sum import SumParams
 from questions.cohorts import MaskedQuestion
 from questions.factors import AskedFactors
@@ -19,6 +20,9 @@ from questions.shares import BatchQuestion
 
 SumQuestion = SumParams | FactorQuestion
 """Questions that masked sums answer, a round or a series of them."""
+
+_MASKED = (SUM, MEAN, HISTOGRAM, TREE, FACTORIZATION)
+"""Analyses whose questions masked sums answer, where they have no channel."""
 
 AnyQuestion = SumQuestion | MaskedQuestion | SurveyQuestion | BatchQuestion
 
@@ -40,12 +44,22 @@ def ask(question: SumQuestion, session: str, identities: Mapping[str, bytes]) ->
 
 
 def class_of(tree: Any) -> type[AnyQuestion]:
-    """Return the class of what was read of a question."""
+    """Return the class of what was read of a question.
+
+    Raises:
+        JobError: no table, or one that asks for proofs of vectors that are masked.
+    """
     if not isinstance(tree, dict):
         raise JobError("the question is no table of fields")
     if "channel" in tree:
         return BatchQuestion
-    match tree.get("analysis", "distribution"):
+    analysis = tree.get("analysis", "distribution")
+    if "proofs" in tree and (analysis in _MASKED or tree.get("method") == MASKED):
+        instead = 'ask with channel = "parties"' if analysis in (SUM, MEAN, HISTOGRAM) else "nothing of this kind does"
+        raise JobError(
+            f"proofs: nobody holds shares of a member's vector in a masked sum, so nobody can check a proof; {instead}"
+        )
+    match analysis:
         case "distribution":
             return MaskedQuestion if tree.get("method") == MASKED else SurveyQuestion
         case name:

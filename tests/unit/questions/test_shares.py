@@ -36,6 +36,21 @@ def test_the_example_is_such_a_question_and_a_sum_without_a_channel_is_none():
 
 
 @pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ('analysis = "secure-sum"', 'channel = "parties"'),
+        ('analysis = "secure-mean"', 'channel = "parties"'),
+        ('analysis = "secure-distribution"', "nothing of this kind"),
+        ('analysis = "matrix-factorization"', "nothing of this kind"),
+        ('method = "masked"', "nothing of this kind"),
+    ],
+)
+def test_a_masked_sum_refuses_proofs_and_says_what_has_them(text, instead):
+    with pytest.raises(JobError, match=f"proofs: nobody holds shares .*{instead}"):
+        question_from_toml(f"{text}\nproofs = true")
+
+
+@pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({"parties": ("bank",)}, "parties"),
