@@ -46,13 +46,14 @@ def ensure_mpyc() -> Path:
     return ensure_environment("mpyc", REQUIREMENTS) / "bin" / "python"
 
 
-def run_peer(program: str, blocks: Sequence[NDArray[np.int64]], n_parties: int) -> PeerRun:
+def run_peer(program: str, blocks: Sequence[NDArray[np.int64]], n_parties: int, *arguments: str) -> PeerRun:
     """Run a program of this folder as MPyC processes on loopback.
 
     Args:
         program: file name; the program says what it computes of the blocks.
         blocks: whole numbers that the first parties bring, one array each.
         n_parties: processes.
+        arguments: arguments of the program besides.
 
     Raises:
         PeerRunError: it failed, or ran longer than 15 minutes (a party that dies leaves the others waiting for ever).
@@ -63,7 +64,7 @@ def run_peer(program: str, blocks: Sequence[NDArray[np.int64]], n_parties: int) 
         for party, block in enumerate(blocks):
             np.save(folder / f"block_{party}.npy", block)
         ports = ["-B", str(_free_base_port(n_parties))]
-        command = [str(python), str(PROGRAMS / program), str(folder), f"-M{n_parties}", *ports]
+        command = [str(python), str(PROGRAMS / program), str(folder), *arguments, f"-M{n_parties}", *ports]
         run_to_its_end(command, TIMEOUT_S)  # the first party starts the others
         try:
             reports = [json.loads((folder / f"party_{party}.json").read_text()) for party in range(n_parties)]

@@ -66,7 +66,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         factors = [operand(dealer, options.elements) for dealer in (1, 2)]
         runs: list[PeerRun] = []
         for _ in range(options.peer_repeats):
-            runs.append(run_peer("mpyc_products.py", factors, options.parties))
+            runs.append(run_peer("mpyc_elementwise.py", factors, options.parties, "multiply"))
             if not np.array_equal(_signed(runs[-1].result), factors[0] * factors[1]):
                 raise WrongResultError("MPyC computed another product than NumPy")
         peer_s = statistics.median(run.seconds for run in runs)

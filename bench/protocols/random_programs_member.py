@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.protocols.members import WrongResultError
 from mpc.arithmetic.field import ResidueField
 from mpc.protocol.computation import Computation
 from mpc.protocol.operations.functions import sigmoid_of
@@ -31,10 +32,6 @@ LARGEST = 1 << 24
 N_STEPS = 3
 SCALE = 6
 """Bits behind the point, where a step takes integers as fractions."""
-
-
-class WrongResultError(RuntimeError):
-    """A step came to something else than it should."""
 
 
 Integers = Any

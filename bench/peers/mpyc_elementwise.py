@@ -1,10 +1,10 @@
-"""Products of two secret arrays with MPyC: `bench.protocols.products` runs them beside ours, with `--peer mpyc`.
+"""Element-wise operations on secret arrays with MPyC: `bench/protocols` runs them beside ours, with `--peer mpyc`.
 
 It runs in an environment of its own (`bench/peers/mpyc_environment.py`), so it imports nothing of this repository.
 Parties 0 and 1 bring `block_0.npy` and `block_1.npy`, whole numbers of one shape; the clock runs from when both are
-shared until every party has its share of the products.
+shared until every party has its share of the answers.
 
-    python bench/peers/mpyc_products.py FOLDER -M3
+    python bench/peers/mpyc_elementwise.py FOLDER multiply -M3
 
 Each party leaves `party_<j>.json` there: `seconds`, `sent_bytes` while the clock ran, `peak_resident_bytes`; party 0
 also `result.npy`.
@@ -12,13 +12,17 @@ also `result.npy`.
 
 import argparse
 import json
+import operator
 import time
 from pathlib import Path
 
 import numpy as np
 from mpyc.runtime import mpc  # type: ignore[import-not-found]  # lives in an environment of its own
 
-PRIME = 2**61 - 1
+OPERATIONS = {
+    "multiply": (operator.mul, lambda: mpc.SecFld(2**61 - 1)),
+    "less": (operator.lt, lambda: mpc.SecInt(21)),  # sign included: of whole numbers from 0 to 2^20 - 1
+}
 
 
 def peak_resident_bytes() -> int:
@@ -31,9 +35,10 @@ def sent_bytes() -> int:
     return sum(p.protocol.nbytes_sent for p in mpc.parties if p.pid != mpc.pid)
 
 
-async def main(folder: Path) -> None:
-    """Share the arrays, multiply, open, and write what it took."""
-    secure = mpc.SecFld(PRIME)
+async def main(folder: Path, operation: str) -> None:
+    """Share the arrays, compute, open, and write what it took."""
+    compute, kind = OPERATIONS[operation]
+    secure = kind()
     shape = np.load(folder / "block_0.npy", mmap_mode="r").shape
     own = np.load(folder / f"block_{mpc.pid}.npy") if mpc.pid < 2 else None
     async with mpc:
@@ -44,22 +49,24 @@ async def main(folder: Path) -> None:
         await mpc.gather(arrays)
         await mpc.barrier()
         sent_before, started_s = sent_bytes(), time.perf_counter()
-        products = arrays[0] * arrays[1]
-        await mpc.gather(products)
+        answers = compute(*arrays)
+        await mpc.gather(answers)
         seconds = time.perf_counter() - started_s
         report = {
             "seconds": seconds,
             "sent_bytes": sent_bytes() - sent_before,
             "peak_resident_bytes": peak_resident_bytes(),
         }
-        opened = await mpc.output(products)
+        opened = await mpc.output(answers)
         # Written before the parties part: the one that was started by hand ends when all have come so far.
         (folder / f"party_{mpc.pid}.json").write_text(json.dumps(report))
         if mpc.pid == 0:
-            np.save(folder / "result.npy", np.array(opened.value, dtype=np.int64))
+            np.save(folder / "result.npy", np.array(getattr(opened, "value", opened), dtype=np.int64))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    mpc.run(main(parser.parse_args().folder))
+    parser.add_argument("operation", choices=OPERATIONS)
+    options = parser.parse_args()
+    mpc.run(main(options.folder, options.operation))
