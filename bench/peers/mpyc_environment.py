@@ -26,12 +26,14 @@ class PeerRun:
 
     Attributes:
         seconds: at the slowest party; each program says from when to when.
+        processor_s: of the busiest party, in the same time.
         sent_bytes: by the party that sent most.
         peak_resident_bytes: of the party that needed most.
         result: as opened.
     """
 
     seconds: float
+    processor_s: float
     sent_bytes: int
     peak_resident_bytes: int
     result: NDArray[np.int64]
@@ -72,6 +74,7 @@ def run_peer(program: str, blocks: Sequence[NDArray[np.int64]], n_parties: int, 
             raise PeerRunError("MPyC ended, but a party left no result") from error
         return PeerRun(
             seconds=max(report["seconds"] for report in reports),
+            processor_s=max(report["processor_s"] for report in reports),
             sent_bytes=max(report["sent_bytes"] for report in reports),
             peak_resident_bytes=max(report["peak_resident_bytes"] for report in reports),
             result=np.load(folder / "result.npy"),

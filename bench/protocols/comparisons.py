@@ -1,6 +1,7 @@
 """Comparisons of secret arrays of 20-bit integers among separate processes, alone or beside MPyC.
 
     python -m bench.protocols.comparisons --elements 100000 --parties 3 --peer mpyc
+    python -m bench.protocols.comparisons --operation sort --elements 1000 --peer mpyc
     python -m bench.protocols.comparisons --operation equal --elements 1000000
 
 As `bench.protocols.products`: ours over mutual TLS on loopback, MPyC after ours over TCP without TLS, on the same
@@ -47,16 +48,18 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     }
     if options.peer:
         brought = [operand(dealer, options.elements) for dealer in (1, 2)]
-        run = run_peer("mpyc_elementwise.py", brought, options.parties, "less")
-        if not np.array_equal(run.result, np.less(*brought)):
+        run = run_peer("mpyc_elementwise.py", brought, options.parties, options.operation)
+        if not np.array_equal(run.result, OPERATIONS[options.operation].exact(*brought)):
             raise WrongResultError("MPyC has another answer than NumPy")
         report["mpyc"] = {
             "seconds": run.seconds,
+            "processor_s": run.processor_s,
             "comparisons_per_s": options.elements / run.seconds,
             "sent_bytes_per_comparison": run.sent_bytes / options.elements,
             "peak_resident_bytes": run.peak_resident_bytes,
         }
         report["times_faster_than_mpyc"] = run.seconds / median_s
+        report["times_less_processor_time_than_mpyc"] = run.processor_s / report["processor_s"]
     return report
 
 
@@ -66,8 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--elements", type=int, default=100_000)
     parser.add_argument("--parties", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=3, help="after a first one, which opens the streams")
-    parser.add_argument("--peer", choices=("mpyc",), help="run its `less` beside, on the same integers")
+    parser.add_argument("--peer", choices=("mpyc",), help="run its `less` or `sort` beside, on the same integers")
     options = parser.parse_args(arguments)
+    if options.peer and options.operation not in ("less", "sort"):
+        parser.error(f"MPyC's {options.operation} is not run beside")
     if options.peer:
         try:
             ensure_mpyc()
