@@ -14,13 +14,13 @@ from sqlglot.errors import SqlglotError
 
 from analyses.job.job import Job
 from analyses.job.listing import ListedTable
-from analyses.job.schema import columns_called
+from analyses.job.schema import ColumnSchema, columns_called
 from analyses.registry import analysis_of
 from analyst.catalogue import Catalogue
 from analyst.question import checked
 
 _ADMITTED: Mapping[type[Any], frozenset[str]] = {
-    exp.Select: frozenset({"expressions", "from", "from_", "joins", "group"}),
+    exp.Select: frozenset({"expressions", "from", "from_", "joins", "group", "having"}),
     exp.Join: frozenset({"this", "using", "kind"}),
     exp.Group: frozenset({"expressions"}),
     exp.Table: frozenset({"this", "db", "alias"}),
@@ -30,11 +30,20 @@ _ADMITTED: Mapping[type[Any], frozenset[str]] = {
     exp.Avg: frozenset({"this"}),
     exp.Sum: frozenset({"this"}),
     exp.Corr: frozenset({"this", "expression"}),
+    exp.Median: frozenset({"this"}),
+    exp.Quantile: frozenset({"this", "quantile"}),
+    exp.Having: frozenset({"this"}),
+    exp.GT: frozenset({"this", "expression"}),
+    exp.GTE: frozenset({"this", "expression"}),
+    exp.Literal: frozenset({"this", "is_string"}),
 }
 """Parts of a statement that mean something here, to the parts that they may have."""
 
 
-_SHOWN = "a SELECT shows the columns of GROUP BY and count(*), avg, sum or corr, and no rows"
+MAX_KEYS = 3
+"""Most columns of GROUP BY."""
+
+_SHOWN = "a SELECT shows the columns of GROUP BY and count(*), avg, sum, corr, median or quantile, and no rows"
 
 
 class SqlError(ValueError):
@@ -62,7 +71,7 @@ class Meant:
     def lines(self) -> list[str]:
         """Return the job as a file, with the commands that ask it."""
         comments = [f"# {note}" for note in self.notes]
-        asked = " ".join(f"--{name} {value}" for name, value in self.given.items())
+        asked = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in self.given.items())
         after = [f"# moiety answer JOB {self.question} {asked}"] if self.question else []
         return ["# moiety job submit THIS_FILE", *after, *comments, "", *toml_of(self.job)]
 
@@ -95,6 +104,9 @@ def job_of_sql(text: str, catalogue: Catalogue, *, epsilon: float, delta: float,
             if not isinstance(what.this, exp.Star):
                 raise SqlError("count(COLUMN) is not offered: count(*) counts the rows that all owners have")
             found.setdefault("count", [])
+        elif isinstance(what, exp.Median | exp.Quantile):
+            q = what.args.get("quantile")
+            found.setdefault(f"quantile {0.5 if q is None else _number(q):g}", []).append((_column(what.this, tables),))
         elif isinstance(what, exp.Avg | exp.Sum | exp.Corr):
             args = [part for part in (what.this, what.args.get("expression")) if part is not None]
             found.setdefault(what.key, []).append(tuple(_column(part, tables) for part in args))
@@ -102,7 +114,8 @@ def job_of_sql(text: str, catalogue: Catalogue, *, epsilon: float, delta: float,
             raise SqlError(f"{what.sql()[:80]} is not offered: {_SHOWN}")
     if sorted(shown) != sorted(keys) or not found:
         raise SqlError(_SHOWN)
-    analysis, question, given, wanted = _meaning(keys, found, [party for party, _ in tables.values()])
+    limit = _limit(select)
+    analysis, question, given, wanted = _meaning(keys, found, [party for party, _ in tables.values()], limit)
     return _meant(analysis, question, given, wanted, tables, (epsilon, delta), matching)
 
 
@@ -121,6 +134,11 @@ def _parsed(text: str) -> exp.Select:
     for one in statements[0].walk():
         if isinstance(one, exp.Identifier | exp.Star | exp.From | exp.TableAlias):
             continue
+        if isinstance(one, exp.Count) and isinstance(one.this, exp.Distinct):
+            raise SqlError(
+                "count(DISTINCT ...) is not offered: rows of an id are one already, and values are those that owners "
+                "declare; GROUP BY the column, with count(*), tells how many rows each has"
+            )
         if type(one) not in _ADMITTED:
             raise SqlError(f"{one.key.upper()} is not offered: {one.sql()[:80]}")
         for name, part in one.args.items():
@@ -169,6 +187,25 @@ def _column(named: exp.Expression, tables: Mapping[str, tuple[str, ListedTable]]
     return having[0], named.name
 
 
+def _number(literal: exp.Expression) -> float:
+    """Return the number of a literal."""
+    if not isinstance(literal, exp.Literal) or literal.is_string:
+        raise SqlError(f"{literal.sql()[:80]} is no number")
+    return float(literal.this)
+
+
+def _limit(select: exp.Select) -> float | None:
+    """Return the least noisy count of rows that HAVING asks for; None where it asks for none."""
+    having = select.args.get("having")
+    if having is None:
+        return None
+    limit = having.this
+    is_of_rows = isinstance(limit, exp.GT | exp.GTE) and isinstance(limit.this, exp.Count)
+    if not is_of_rows or not isinstance(limit.this.this, exp.Star):
+        raise SqlError(f"{having.sql()[:80]} is not offered: HAVING count(*) >= NUMBER is, of noisy counts")
+    return _number(limit.expression)
+
+
 def _has(table: ListedTable, name: str) -> bool:
     try:
         return bool(columns_called(table.block.columns, [name]))
@@ -181,11 +218,21 @@ Asked = tuple[str, str, dict[str, str], list[tuple[str, str]]]
 
 
 def _meaning(
-    keys: Sequence[tuple[str, str]], found: Mapping[str, Sequence[tuple[tuple[str, str], ...]]], owners: Sequence[str]
+    keys: Sequence[tuple[str, str]],
+    found: Mapping[str, Sequence[tuple[tuple[str, str], ...]]],
+    owners: Sequence[str],
+    limit: float | None,
 ) -> Asked:
     kinds = set(found) - {"count"}
     numbers = [column for columns in found.values() for pair in columns for column in pair]
+    having = {} if limit is None else {"at_least": f"{limit:g}"}
+    if len(keys) > MAX_KEYS:
+        raise SqlError(f"GROUP BY has {len(keys)} columns; {MAX_KEYS} are offered at most")
+    if any(kind.startswith("quantile") for kind in kinds):
+        return _quantile(keys, kinds, numbers, owners, limit)
     if not keys:
+        if having:
+            raise SqlError("HAVING is offered with GROUP BY")
         if kinds == {"corr"}:
             columns = ",".join(f"{party}.{name}" for party, name in dict.fromkeys(numbers))
             return "second-moments", "correlation", {"columns": columns}, numbers
@@ -194,19 +241,46 @@ def _meaning(
         raise SqlError("corr stands alone in a SELECT, without avg or sum")
     if not kinds:
         if len(keys) == 1:
+            if having:
+                raise SqlError("HAVING is offered with avg by one column, or with count(*) by a column of each owner")
             return "joint-sum", "", {}, list(keys)
-        named = {party for party, _ in keys}
-        if len(named) < len(keys):
-            raise SqlError("count(*) is counted by one column of each owner: GROUP BY names two of one owner")
-        if missing := [owner for owner in owners if owner not in named]:
-            raise SqlError(f"GROUP BY names no column of {missing[0]}: a cross-table has one of each owner")
-        return "cross-table", "", {}, list(keys)
+        _check_one_of_each(keys, owners)
+        columns = ",".join(f"{party}.{name}" for party, name in keys)
+        return "cross-table", "groups" if having else "", {"columns": columns, **having} if having else {}, list(keys)
     if kinds == {"avg"} and len(keys) == len(found["avg"]) == 1:
         (value,), by = found["avg"][0], keys[0]
-        return "second-moments", "group-means", {"value": ".".join(value), "by": ".".join(by)}, [by, value]
+        return "second-moments", "group-means", {"value": ".".join(value), "by": ".".join(by), **having}, [by, value]
     if kinds == {"avg"}:
         raise SqlError("one avg by one column of GROUP BY is one question: ask further ones of the same release")
     raise SqlError(f"{', '.join(sorted(kinds))} by groups is not offered: ask avg, and count(*), which it states too")
+
+
+def _quantile(
+    keys: Sequence[tuple[str, str]],
+    kinds: set[str],
+    numbers: Sequence[tuple[str, str]],
+    owners: Sequence[str],
+    limit: float | None,
+) -> Asked:
+    """Return the table that a quantile is asked of: its column holds integers, or bins by their numbers."""
+    if len(kinds) > 1 or len(numbers) > 1:
+        raise SqlError("one median or quantile is one question, without avg, sum or corr")
+    if limit is not None:
+        raise SqlError("HAVING is not offered with a quantile, which says how many rows each group has")
+    _check_one_of_each([*keys, *numbers], owners if keys else [numbers[0][0]])
+    (kind,) = kinds
+    given = {"value": ".".join(numbers[0]), "q": kind.partition(" ")[2]}
+    by = {"columns": ",".join(f"{party}.{name}" for party, name in keys)} if keys else {}
+    return "cross-table", "quantiles", {**given, **by}, [*keys, *numbers]
+
+
+def _check_one_of_each(columns: Sequence[tuple[str, str]], owners: Sequence[str]) -> None:
+    """Refuse a table of counts that has not one column of each owner."""
+    named = {party for party, _ in columns}
+    if len(named) < len(columns):
+        raise SqlError("rows are counted by one column of each owner: this statement names two of one owner")
+    if missing := [owner for owner in owners if owner not in named]:
+        raise SqlError(f"the statement names no column of {missing[0]}: a cross-table has one of each owner")
 
 
 def _meant(
@@ -222,9 +296,7 @@ def _meant(
     for party, table in tables.values():
         columns = list(dict.fromkeys(name for owner, name in wanted if owner == party))
         if not columns:
-            first = min(
-                table.block.columns, key=lambda one: len([c for c in table.block.columns if c.source == one.source])
-            )
+            first = min(table.block.columns, key=lambda one: _size(one, table.block.columns, analysis))
             columns = [first.source]
             notes.append(f"{party} brings {first.source}, as a job needs a column of each table")
         inputs.append({"party": party, "table": table.name, "columns": columns})
@@ -233,6 +305,12 @@ def _meant(
     if matching is not None:
         fields["matching"] = {"kind": matching}
     return Meant(checked(fields), question, given, tuple(notes))
+
+
+def _size(column: ColumnSchema, columns: Sequence[ColumnSchema], analysis: str) -> float:
+    """Return how much a column makes of a job that needs some column: encoded columns, or what there is to count."""
+    encoded = sum(other.source == column.source for other in columns)
+    return max(encoded, column.upper - column.lower + 1) if analysis == "cross-table" else encoded
 
 
 def with_computing(meant: Meant, parties: Sequence[str]) -> Meant:

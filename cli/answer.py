@@ -31,13 +31,15 @@ def answer(
     scale: Annotated[bool, typer.Option("--scale", help="components: divide columns by their deviations.")] = False,
     down: Annotated[str | None, typer.Option(help="crosstab: categories from above to below.")] = None,
     across: Annotated[str | None, typer.Option(help="crosstab: categories from left to right.")] = None,
-    value: Annotated[str | None, typer.Option(help="group-means, anova: number whose means are asked for.")] = None,
+    value: Annotated[str | None, typer.Option(help="group-means, contrasts, anova, quantiles: the number.")] = None,
     time: Annotated[str | None, typer.Option(help="survival, hazard-ratios: column of 2 * interval + event.")] = None,
-    width: Annotated[float | None, typer.Option(help="survival: length of an interval; by default 1.")] = None,
+    width: Annotated[float | None, typer.Option(help="survival, quantiles: length of an interval; else 1.")] = None,
+    q: Annotated[float | None, typer.Option("--q", help="quantiles: which one; by default 0.5.")] = None,
+    at_least: Annotated[float | None, typer.Option(help="groups, group-means: least noisy count of rows.")] = None,
     by: Annotated[str | None, typer.Option(help="Groups: a column of categories.")] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
-    """Ask released second moments: means, correlation, regress and others; or counts: survival, hazard-ratios."""
+    """Ask released second moments: means, correlation, regress, ...; or counts: survival, quantiles, ..."""
     from analyses.kept_moments.answer import AnswerError
     from results.generic.result import SavedResultError
     from results.kinds.pattern_count import PatternCountResult
@@ -46,7 +48,8 @@ def answer(
     given = {
         "columns": _names(columns), "others": _names(others),
         "label": label, "offset": offset, "ridge": ridge, "k": k, "scale": scale or None,
-        "down": down, "across": across, "value": value, "by": by, "time": time, "width": width,
+        "down": down, "across": across, "value": value, "by": by,
+        "time": time, "width": width, "q": q, "at_least": at_least,
     }  # fmt: skip
     with exit_codes():
         try:

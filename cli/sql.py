@@ -24,7 +24,8 @@ def sql(
 ) -> None:
     """Show the job that a SELECT becomes, as a file for `moiety job submit`; nothing is asked.
 
-    Offered are avg, sum and count(*) of joined rows; count(*) by columns of several owners; avg by a category; corr.
+    Offered are avg, sum and count(*) of joined rows; count(*), median and quantile by columns of several owners; avg by
+    a category; HAVING count(*) >= n; corr.
     What is none of that is refused by its name.
     """
     with exit_codes():

@@ -79,7 +79,9 @@ QUESTIONS: Mapping[str, Question] = {
     ),
     "crosstab": Question(crosstab, ("down", "across"), ("down", "across"), "rows by two categories, with chi^2"),
     "odds-ratios": Question(odds_ratios, ("down", "across"), ("down", "across"), "odds ratios of a cross-table"),
-    "group-means": Question(group_means, ("value", "by"), ("value", "by"), "mean of a number in each category"),
+    "group-means": Question(
+        group_means, ("value", "by", "at_least"), ("value", "by"), "mean of a number in each category"
+    ),
 }
 
 

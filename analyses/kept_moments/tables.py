@@ -147,7 +147,7 @@ def odds_ratios(moments: ReleasedMoments, down: str, across: str) -> Answer:
     )
 
 
-def group_means(moments: ReleasedMoments, value: str, by: str) -> Answer:
+def group_means(moments: ReleasedMoments, value: str, by: str, *, at_least: float | None = None) -> Answer:
     """Return the mean of a column in each category of another, and how many rows have the category.
 
     A mean is the ratio of two noisy sums; its error by noise follows by the delta method from their covariance. By
@@ -157,6 +157,7 @@ def group_means(moments: ReleasedMoments, value: str, by: str) -> Answer:
         moments: released.
         value: a number, `party.column`.
         by: a column of categories.
+        at_least: noisy count of rows below which a group is left out; None for no limit.
 
     Raises:
         AnswerError: see `crosstab`.
@@ -188,20 +189,21 @@ def group_means(moments: ReleasedMoments, value: str, by: str) -> Answer:
     whole = np.hypot(noise, chance)
     hidden = [label for label, seen in zip(groups.labels, is_seen, strict=True) if not seen]
     notes = (f"rows of {by} = {', '.join(hidden)} are not distinguishable from noise",) if hidden else ()
-    return Answer(
-        "group-means",
-        {
-            by: groups.labels,
-            "mean": numbers(mean),
-            "noise_error": numbers(noise),
-            "chance_error": numbers(chance),
-            "interval": intervals(mean, whole, low, high),
-            "rows": numbers(sizes),
-            "rows_noise_error": numbers(of_size),
-        },
-        {"value": value, "n_rows": moments.n_rows},
-        (*notes, _CHANCE),
-    )
+    kept = range(k) if at_least is None else [at for at in range(k) if sizes[at] >= at_least]
+    if len(kept) < k:
+        left_out = ", ".join(groups.labels[at] for at in range(k) if at not in kept)
+        notes = (*notes, f"noisy counts of {left_out} are below {at_least:g}, and left out")
+    table = {
+        by: list(groups.labels),
+        "mean": numbers(mean),
+        "noise_error": numbers(noise),
+        "chance_error": numbers(chance),
+        "interval": intervals(mean, whole, low, high),
+        "rows": numbers(sizes),
+        "rows_noise_error": numbers(of_size),
+    }
+    shown = {name: [column[at] for at in kept] for name, column in table.items()}
+    return Answer("group-means", shown, {"value": value, "n_rows": moments.n_rows}, (*notes, _CHANCE))
 
 
 def _association(counts: Floats, covariance: Floats) -> dict[str, float | None]:

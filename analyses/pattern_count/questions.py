@@ -1,38 +1,73 @@
 """The questions that released counts answer, without a job and without further cost."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from analyses.kept_moments.answer import Answer, AnswerError
+from analyses.pattern_count.groups import Groups, groups, quantiles
 from analyses.pattern_count.hazards import hazard_ratios
 from analyses.pattern_count.life_table import Courses, survival
 
-TAKEN: Mapping[str, tuple[str, ...]] = {
-    "survival": ("time", "by", "width"),
-    "hazard-ratios": ("time", "by"),
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class CountsQuestion:
+    """A question to released counts.
+
+    Attributes:
+        ask: function of the result and, by name, of what the question takes.
+        takes: names of its arguments.
+        needs: name of the one without which there is no question.
+    """
+
+    ask: Callable[..., Answer]
+    takes: tuple[str, ...]
+    needs: str
+
+
+def _survival(fields: Fields, time: str, by: str | None = None, width: float = 1.0) -> Answer:
+    return survival(Courses.of(fields, time, by), width=float(width))
+
+
+def _hazard_ratios(fields: Fields, time: str, by: str | None = None) -> Answer:
+    return hazard_ratios(Courses.of(fields, time, by))
+
+
+def _groups(fields: Fields, columns: Sequence[str], at_least: float = 0.0) -> Answer:
+    return groups(Groups.of(fields, columns), at_least=float(at_least))
+
+
+def _quantiles(fields: Fields, value: str, columns: Sequence[str] = (), q: float = 0.5, width: float = 1.0) -> Answer:
+    return quantiles(Groups.of(fields, columns, value), q=float(q), width=float(width))
+
+
+QUESTIONS: Mapping[str, CountsQuestion] = {
+    "survival": CountsQuestion(_survival, ("time", "by", "width"), "time"),
+    "hazard-ratios": CountsQuestion(_hazard_ratios, ("time", "by"), "time"),
+    "groups": CountsQuestion(_groups, ("columns", "at_least"), "columns"),
+    "quantiles": CountsQuestion(_quantiles, ("value", "columns", "q", "width"), "value"),
 }
-"""Name of a question to what it takes; the first is what it cannot do without."""
 
 
-def ask_counts(fields: Mapping[str, Any], question: str, given: Mapping[str, Any]) -> Answer:
+def ask_counts(fields: Fields, name: str, given: Mapping[str, Any]) -> Answer:
     """Return the answer of a result of a cross-table or of pattern counts.
 
     Args:
         fields: the result.
-        question: one of `TAKEN`.
+        name: name of the question.
         given: its arguments by name.
 
     Raises:
         AnswerError: there is no such question, or the counts cannot answer it; the text says why.
     """
-    if question not in TAKEN:
-        raise AnswerError(f"counts answer the questions {', '.join(TAKEN)}, and not {question!r}")
-    for name in given:
-        if name not in TAKEN[question]:
-            raise AnswerError(f"the question {question} takes no {name}; it takes {', '.join(TAKEN[question])}")
-    if not given.get(TAKEN[question][0]):
-        raise AnswerError(f"the question {question} needs {TAKEN[question][0]}")
-    courses = Courses.of(fields, given["time"], given.get("by"))
-    if question == "hazard-ratios":
-        return hazard_ratios(courses)
-    return survival(courses, width=float(given.get("width", 1.0)))
+    if name not in QUESTIONS:
+        raise AnswerError(f"counts answer the questions {', '.join(QUESTIONS)}, and not {name!r}")
+    question = QUESTIONS[name]
+    for one in given:
+        if one not in question.takes:
+            raise AnswerError(f"the question {name} takes no {one}; it takes {', '.join(question.takes)}")
+    if not given.get(question.needs):
+        raise AnswerError(f"the question {name} needs {question.needs}")
+    return question.ask(fields, **given)

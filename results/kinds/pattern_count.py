@@ -84,7 +84,7 @@ class PatternCountResult(Result):
         """Return what the counts answer without a job and without further cost.
 
         Args:
-            question: name of one of `analyses.pattern_count.questions.TAKEN`.
+            question: name of one of `analyses.pattern_count.questions.QUESTIONS`.
             given: its arguments, such as `time`, the column of 2 * interval + event, and `by`, that of groups.
 
         Raises:

@@ -137,7 +137,8 @@ def _line(part: ReleasedMoments) -> tuple[Floats, Floats, Floats]:
     line = of(scatter)
     drawn = np.array([of(part.centre(part.matrix + draw).matrix) for draw in part.noise(N_DRAWS)])
     left = max(float(scatter[-1, -1] - scatter[:k, -1] @ line), 0.0) / max(part.n_rows - 1 - k, 1.0)
-    return line, np.cov(drawn.T).reshape(k, k), left * np.linalg.inv(scatter[:k, :k])
+    noise: Floats = np.asarray(np.cov(drawn.T).reshape(k, k), dtype=np.float64)
+    return line, noise, np.asarray(left * np.linalg.inv(scatter[:k, :k]), dtype=np.float64)
 
 
 def _holm(values: Sequence[float | None]) -> list[float | None]:

@@ -104,9 +104,12 @@ def test_a_cross_table_counts_the_rows_and_group_means_are_those_of_the_groups(r
     ]
     assert found["count"] == pytest.approx(counts)
     means = ask(release, "group-means", **EVERY["group-means"]).table
-    assert means["clinic.risk"] == LABELS
+    assert means["clinic.risk"] == list(LABELS)
     of_groups = [joint["bank.income"][joint[f"clinic.risk={label}"] == 1].mean() for label in LABELS]
     assert means["mean"] == pytest.approx(of_groups)
+    large = ask(release, "group-means", **EVERY["group-means"], at_least=800)
+    assert large.table["clinic.risk"] == ["low", "middle"]
+    assert large.notes[0] == "noisy counts of high are below 800, and left out"
 
 
 def test_association_is_told_from_none(tables, release):
