@@ -37,6 +37,10 @@ def answer(
     q: Annotated[float | None, typer.Option("--q", help="quantiles: which one; by default 0.5.")] = None,
     at_least: Annotated[float | None, typer.Option(help="groups, group-means: least noisy count of rows.")] = None,
     by: Annotated[str | None, typer.Option(help="Groups: a column of categories.")] = None,
+    powers: Annotated[list[float] | None, typer.Option("--power", help="distribution: p of a sum of x^p.")] = None,
+    quantiles: Annotated[
+        list[float] | None, typer.Option("--quantile", help="distribution: share of the rows.")
+    ] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Ask released second moments: means, correlation, regress, ...; or counts: survival, quantiles, ..."""
@@ -50,6 +54,7 @@ def answer(
         "label": label, "offset": offset, "ridge": ridge, "k": k, "scale": scale or None,
         "down": down, "across": across, "value": value, "by": by,
         "time": time, "width": width, "q": q, "at_least": at_least,
+        "powers": powers or None, "quantiles": quantiles or None,
     }  # fmt: skip
     with exit_codes():
         try:

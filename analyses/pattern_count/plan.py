@@ -51,7 +51,10 @@ Whatever tables hold, each row is in one cell exactly, by itself (`analyses.rows
 the categories is taken for the nearest one; of a category that was encoded as columns the first of the largest counts,
 of a gap too; equal rows are rows; at most one indicator of a row and column is 1, and all others are 0. A row that does
 not count, as its person has more, or a slot without a match, has no indicator; what has none is counted in the last
-cell, and as many are subtracted there, so it moves nothing. A row that loses or finds its match moves one count."""
+cell, and as many are subtracted there, so it moves nothing. A row that loses or finds its match moves one count.
+
+The counts of sums add up the cells of each sum before noise is added: a row is in one of them likewise, and the last
+cell is all that the largest sum has."""
 
 MAX_REPORTED_BITS = 20_000
 """Largest number of bits that may be reported about all rows of one person; the cost of each of them is composed."""
@@ -65,16 +68,23 @@ class PatternCountParams(JointRowsParams):
         max_rows: see `JointRowsParams`. `mpc`: sizes the field, nothing else. Otherwise so many
             slots are reported on, and the error grows with its root.
         share: share of the slots that are reported, with `subsampled` only.
+        counted: `patterns`, or `sums`, with `mpc` only: how many rows have each sum of the owners' numbers. The JSON of
+            other jobs does not show the field.
     """
 
     method: Literal["mpc", "randomized-response", "subsampled"] = "mpc"
     max_rows: Annotated[int, Field(ge=2, le=1 << 100)]
     share: Annotated[Finite, Field(gt=0, lt=1)] | None = None
+    counted: Annotated[Literal["patterns", "sums"], Field(exclude_if=lambda counted: counted == "patterns")] = (
+        "patterns"
+    )
 
     @model_validator(mode="after")
     def _a_share_belongs_to_a_sample(self) -> Self:
         if (self.share is None) != (self.method != "subsampled"):
             raise ValueError("share: must be given with method 'subsampled' and with no other method")
+        if self.counted == "sums" and self.method != "mpc":
+            raise ValueError("counted: sums are counted by method 'mpc'")
         if self.unit == "person" and self.method == "subsampled":
             raise ValueError(
                 "unit: the privacy cost of a sample of slots for a person with several rows is not known; use method "
@@ -99,7 +109,7 @@ class PatternCountPlan(Plan):
 
     def traffic(self, n_rows: int) -> Traffic:
         """See `Plan`, `analyses.pattern_count.protocol.count_under_shares` and `report`."""
-        joint, n_cells = JointTraffic(self, n_rows), prod(self.shape)
+        joint, n_cells = JointTraffic(self, n_rows), prod(self.counted_shape)
         joint.join()
         if self.params.method == "mpc":
             joint.shared_noise_of(n_cells, self.noise.noise_tail_bound(LOG2_WRAP_PROBABILITY))
@@ -125,11 +135,16 @@ class PatternCountPlan(Plan):
         """Numbers of categories."""
         return tuple(column.n_values for column in self.columns)
 
+    @property
+    def counted_shape(self) -> tuple[int, ...]:
+        """Shape of the counts that are opened: that of the patterns, or how many sums there are."""
+        return _counted_shape(self.params, self.shape)
+
     @cached_property
     def noise(self) -> SharedSkellam | SharedLaplace:
         """The mechanism of method `mpc`."""
         return shared_noise(
-            prod(self.shape),
+            prod(self.counted_shape),
             CELL_SENSITIVITY,
             self.n_parties,
             self.job.t,
@@ -171,7 +186,7 @@ class PatternCountPlan(Plan):
         """Return the cost in both views."""
         delta = self.job.privacy.delta
         if self.params.method == "mpc":
-            return self.noise.report("counts of all patterns", delta)
+            return self.noise.report(f"counts of all {self.params.counted}", delta)
         reports = self.reports
         odds = reports.bits.truthful / (1 - reports.bits.truthful)
         known = "which rows are reported is known" if self.params.method == "subsampled" else "as for the coordinator"
@@ -201,6 +216,10 @@ class PatternCountPlan(Plan):
         return self.protected.name
 
 
+def _counted_shape(params: PatternCountParams, shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(shape) if params.counted == "patterns" else (sum(shape) - len(shape) + 1,)
+
+
 def _proven_bounds(job: Job, shape: Sequence[int], max_rows: int) -> Bounds:
     """Return what owners prove of their indicators, with the smallest masks; nothing where the job wants no proofs."""
     return by_owner(job, (NormBound(n_values - 1, 1, max_rows, is_one_hot=True) for n_values in shape))
@@ -225,7 +244,12 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> PatternCountPlan:
     params = parameters_of(job, schemas, PatternCountParams)
     if job.analysis == CROSS_TABLE and params.method != "mpc":
         raise JobError(f"parameters.method: a {CROSS_TABLE} is counted by 'mpc'; pattern-count has {params.method!r}")
-    shape = tuple(column.n_values for column in integer_columns(job, schemas, takes_categories=True))
+    if job.analysis == CROSS_TABLE and params.counted != "patterns":
+        raise JobError(f"parameters.counted: a {CROSS_TABLE} counts patterns; pattern-count counts sums too")
+    columns = integer_columns(job, schemas, takes_categories=True)
+    if params.counted == "sums" and (named := next((column for column in columns if column.labels), None)):
+        raise JobError(f"parameters.counted: the values of column {named.name!r} are names, which have no sum")
+    shape = tuple(column.n_values for column in columns)
     if len(shape) > MAX_PARTIES:
         raise JobError(
             f"inputs: {len(shape)} parties bring columns; patterns of at most {MAX_PARTIES} parties can be counted"
@@ -253,7 +277,7 @@ def _calibrated(
 
         def calibrated(epsilon: float) -> SharedSkellam | SharedLaplace:
             return least_variance_noise(
-                length=prod(shape),
+                length=prod(_counted_shape(params, shape)),
                 sensitivities=CELL_SENSITIVITY,
                 n_parties=n_parties,
                 colluding=job.t,

@@ -63,6 +63,34 @@ async def count_patterns(
     return replace(counts.reshape(-1), degree=c.product_degree, bound=max_rows)
 
 
+def sums_of_patterns(c: Computation, counts: SharedArray, n_categories: Sequence[int]) -> SharedArray:
+    """Return how many rows have each sum of the parties' categories, numbered from 0; local, nothing is sent.
+
+    Args:
+        c: the computation.
+        counts: from `count_patterns`.
+        n_categories: M_j of each party.
+
+    Returns:
+        shape (sum of M_j - v + 1,), in ascending order of the sums; degree and bound of `counts`.
+    """
+    sums, known = counts, n_categories[0]
+    for place, new in enumerate(n_categories[1:], start=2):
+        table = sums.reshape(known, new, prod(n_categories[place:]))
+        slices = [table[at] for at in range(known)] if known < new else [table[:, at] for at in range(new)]
+        n_sums, others = known + new - 1, prod(n_categories[place:])
+
+        def shifted(part: SharedArray, by: int, n_sums: int = n_sums, others: int = others) -> SharedArray:
+            empty = [c.public(np.zeros((n, others), dtype=np.int64)) for n in (by, n_sums - by - part.shape[0])]
+            return concatenate([empty[0], part, empty[1]])
+
+        added = shifted(slices[0], 0)
+        for by, part in enumerate(slices[1:], start=1):
+            added = added + shifted(part, by)
+        sums, known = added, n_sums
+    return replace(sums.reshape(-1), degree=counts.degree, bound=counts.bound)
+
+
 def walk_through_patterns(joint: JointTraffic, owners: Sequence[int], n_categories: Sequence[int]) -> None:
     """Walk through `count_patterns` (`mpc.traffic`); arguments alike."""
     n_left = _n_left_of(n_categories)

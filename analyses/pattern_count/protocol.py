@@ -35,7 +35,7 @@ from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import by_parameter
 from analyses.pattern_count.forecast import forecast, signal
 from analyses.pattern_count.plan import CROSS_TABLE, PatternCountParams, PatternCountPlan, plan
-from analyses.pattern_count.products import count_patterns
+from analyses.pattern_count.products import count_patterns, sums_of_patterns
 from analyses.pattern_count.reference import reference
 from analyses.pattern_count.reports import PatternTally
 from analyses.rows.integer_column import NO_PLACE, IntegerColumn
@@ -102,7 +102,7 @@ async def count_under_shares(
     rows that do not count is subtracted there: shared by the first owner, who knows it, or, where rows are matched
     under shares, from the shared bits that say which slots hold rows, and nobody knows it.
     """
-    n_cells, first_owner = prod(plan.shape), plan.owners[0]
+    n_cells, first_owner = prod(plan.counted_shape), plan.owners[0]
     noise = await c.shared_noise_of(plan.noise, (n_cells,), bound=plan.noise.noise_tail_bound(LOG2_WRAP_PROBABILITY))
     if plan.protected.name == PERSON:
         mine = np.array([surplus]) if c.me == first_owner else None
@@ -112,6 +112,8 @@ async def count_under_shares(
     if empty is not None:
         noise = noise - concatenate([c.public(np.zeros(n_cells - 1, dtype=np.int64)), empty])
     counts = await count_patterns(c, plan.owners, plan.shape, rows, n_rows, plan.params.max_rows)
+    if plan.params.counted == "sums":
+        counts = sums_of_patterns(c, counts, plan.shape)
     await c.release(replace(counts + noise, bound=plan.opened_bound))
 
 
@@ -134,8 +136,8 @@ async def coordinator(session: Session, plan: PatternCountPlan) -> dict[str, Any
     """Run the coordinator's part: open the noisy counts, or estimate them from the reports.
 
     Returns:
-        JSON-able: `columns`; `categories`, per column the smallest and the largest; `labels`, per column that is a
-        category the names of its values, of which the smallest is the first; `counts`, nested lists with one
+        JSON-able: `columns`, one for sums; `categories`, per column the smallest and the largest; `labels`, per column
+        that is a category the names of its values, of which the smallest is the first; `counts`, nested lists with one
         level per column, unbiased; `clipped_counts`, negative ones raised to 0; `standard_errors`, of the counts, by
         noise (and, with `subsampled`, by sampling); in a cross-table `totals` and `total_standard_errors`, per column
         and category, over all other columns; `wrong_shares_from`, names of the parties whose corrupted shares
@@ -148,10 +150,10 @@ async def coordinator(session: Session, plan: PatternCountPlan) -> dict[str, Any
     wrong: tuple[int, ...] = ()
     if plan.params.method == "mpc":
         c = JointComputation.of_coordinator(session, plan, COMPUTATION)
-        opened = await c.open(c.outline((prod(plan.shape),), c.product_degree, plan.opened_bound))
+        opened = await c.open(c.outline((prod(plan.counted_shape),), c.product_degree, plan.opened_bound))
         assert opened is not None, "the coordinator is the receiver"
-        counts, wrong = opened.values.reshape(plan.shape).astype(np.float64), opened.wrong
-        errors = np.full(plan.shape, plan.noise.standard_deviation("coordinator"))
+        counts, wrong = opened.values.reshape(plan.counted_shape).astype(np.float64), opened.wrong
+        errors = np.full(plan.counted_shape, plan.noise.standard_deviation("coordinator"))
     else:
         tally = PatternTally(plan.reports)
         for block in plan.reports.blocks():
@@ -166,9 +168,7 @@ async def coordinator(session: Session, plan: PatternCountPlan) -> dict[str, Any
     return {
         "analysis": plan.job.analysis,
         "method": plan.params.method,
-        "columns": [column.name for column in plan.columns],
-        "categories": {column.name: [column.lower, column.upper] for column in plan.columns},
-        "labels": {column.name: list(column.labels) for column in plan.columns if column.labels},
+        **axes_of(plan),
         "counts": counts.tolist(),
         "clipped_counts": np.maximum(counts, 0).tolist(),
         "n_rows": float(counts.sum()),
@@ -177,6 +177,20 @@ async def coordinator(session: Session, plan: PatternCountPlan) -> dict[str, Any
         **(totals_of(counts, errors, plan) if plan.job.analysis == CROSS_TABLE else {}),
         "wrong_shares_from": [session.names[member] for member in wrong],
         "privacy": plan.privacy_report(),
+    }
+
+
+def axes_of(plan: PatternCountPlan) -> dict[str, Any]:
+    """Return the columns of the counts, their smallest and largest values, and the names of these."""
+    columns = plan.columns
+    if plan.params.counted == "sums":
+        ends = [sum(column.lower for column in columns), sum(column.upper for column in columns)]
+        name = " + ".join(column.name for column in columns)
+        return {"columns": [name], "categories": {name: ends}, "labels": {}}
+    return {
+        "columns": [column.name for column in columns],
+        "categories": {column.name: [column.lower, column.upper] for column in columns},
+        "labels": {column.name: list(column.labels) for column in columns if column.labels},
     }
 
 

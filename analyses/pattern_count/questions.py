@@ -8,6 +8,7 @@ from analyses.kept_moments.answer import Answer, AnswerError
 from analyses.pattern_count.groups import Groups, groups, quantiles
 from analyses.pattern_count.hazards import hazard_ratios
 from analyses.pattern_count.life_table import Courses, survival
+from analyses.pattern_count.sum_answers import QUARTILES, distribution
 
 Fields = Mapping[str, Any]
 
@@ -19,12 +20,12 @@ class CountsQuestion:
     Attributes:
         ask: function of the result and, by name, of what the question takes.
         takes: names of its arguments.
-        needs: name of the one without which there is no question.
+        needs: name of the one without which there is no question, if there is one.
     """
 
     ask: Callable[..., Answer]
     takes: tuple[str, ...]
-    needs: str
+    needs: str | None = None
 
 
 def _survival(fields: Fields, time: str, by: str | None = None, width: float = 1.0) -> Answer:
@@ -43,11 +44,18 @@ def _quantiles(fields: Fields, value: str, columns: Sequence[str] = (), q: float
     return quantiles(Groups.of(fields, columns, value), q=float(q), width=float(width))
 
 
+def _distribution(
+    fields: Fields, powers: Sequence[float] = (1.0, 2.0), quantiles: Sequence[float] = QUARTILES
+) -> Answer:
+    return distribution(fields, powers, quantiles)
+
+
 QUESTIONS: Mapping[str, CountsQuestion] = {
     "survival": CountsQuestion(_survival, ("time", "by", "width"), "time"),
     "hazard-ratios": CountsQuestion(_hazard_ratios, ("time", "by"), "time"),
     "groups": CountsQuestion(_groups, ("columns", "at_least"), "columns"),
     "quantiles": CountsQuestion(_quantiles, ("value", "columns", "q", "width"), "value"),
+    "distribution": CountsQuestion(_distribution, ("powers", "quantiles")),
 }
 
 
@@ -68,6 +76,6 @@ def ask_counts(fields: Fields, name: str, given: Mapping[str, Any]) -> Answer:
     for one in given:
         if one not in question.takes:
             raise AnswerError(f"the question {name} takes no {one}; it takes {', '.join(question.takes)}")
-    if not given.get(question.needs):
+    if question.needs and not given.get(question.needs):
         raise AnswerError(f"the question {name} needs {question.needs}")
     return question.ask(fields, **given)

@@ -10,6 +10,7 @@ from demo.job import example_job
 METHODS = {
     "randomized-response": ("pattern-count", {"method": "randomized-response"}),
     "subsampled": ("pattern-count", {"method": "subsampled", "share": 0.3}),
+    "sums": ("pattern-count", {"counted": "sums"}),
     "laplace": ("moments", {"method": "laplace", "order": 1}),
     "sketch": ("moments", {"method": "sketch", "sketch_rows": 64}),
     "threshold": ("moments", {"method": "threshold", "threshold": 20, "order": 3}),

@@ -249,6 +249,21 @@ def test_counts_of_a_job_answer_how_long_rows_last_also_from_a_file_in_the_termi
     assert "the question survival needs time" in refused.output
 
 
+def test_counts_of_sums_answer_powers_and_quantiles_in_the_terminal(tmp_path):
+    found("pattern-count").save(tmp_path / "counts.json")
+    asked = ["answer", str(tmp_path / "counts.json"), "distribution", "--power", "0.5", "--quantile", "0.5"]
+    refused = CliRunner().invoke(app, asked)
+    assert (refused.exit_code, "count their sums (counted = 'sums')" in refused.output) == (2, True)
+    saved = json.loads((tmp_path / "counts.json").read_text())
+    of_sums = {"columns": ["x + y"], "categories": {"x + y": [0, 2]}, "labels": {}, "counts": [500.0, 300.0, 200.0]}
+    saved["result"] |= {**of_sums, "standard_errors": [1.0] * 3}
+    (tmp_path / "counts.json").write_text(json.dumps(saved))
+    shown = json.loads(CliRunner().invoke(app, [*asked, "--format", "json"]).output)
+    assert shown["table"]["of"] == ["sum of x^0.5", "quantile 0.5", "entropy, bits"]
+    assert shown["table"]["value"][0] == pytest.approx(300 + 200 * 2**0.5)
+    assert shown["table"]["value"][1] in (0, 1)
+
+
 def test_a_moment_is_one_row():
     result = found("moments")
     assert result.to_polars().height == 1

@@ -67,6 +67,40 @@ def exact(plan, tables):
     return pattern_count.reference(list(tables.values()), plan)
 
 
+@pytest.mark.parametrize(("sizes", "compute"), [((3, 2), ["a", "b", "c"]), (SIZES, ()), ((2, 3, 4, 2), ())])
+async def test_sums_are_opened_as_the_exact_counts_plus_the_noise_of_one_cell(sizes, compute):
+    tables = tables_of(sizes, rows=400)
+    plan = plan_for(tables, epsilon=2.0, compute=compute, max_rows=500, counted="sums")
+    results, _ = await run(plan, tables)
+    result = results[COORDINATOR]
+    values = np.sum([table.values[:, 0] for table in tables.values()], axis=0).astype(int)
+    assert exact(plan, tables).tolist() == np.bincount(values, minlength=sum(sizes) - len(sizes) + 1).tolist()
+    assert np.abs(np.array(result["counts"]) - exact(plan, tables)).max() <= plan.noise.noise_tail_bound(-40)
+    assert exact(plan, tables).max() > 2 * plan.noise.noise_tail_bound(-40)  # a wrong count would show
+    (name,) = result["columns"]
+    assert result["categories"][name] == [0, sum(sizes) - len(sizes)]
+    assert plan.noise.standard_deviation("coordinator") == pytest.approx(
+        plan_for(tables, epsilon=2.0, compute=compute, max_rows=500).noise.standard_deviation("coordinator"), rel=0.02
+    )
+
+
+def test_sums_move_as_cells_do():
+    """Every row, present or replaced by another: one count of a sum by 1, or two."""
+    rows = list(product(*(range(n) for n in SIZES)))
+    n_sums = sum(SIZES) - len(SIZES) + 1
+    counts = {row: np.eye(n_sums, dtype=int)[sum(row)] for row in rows}
+    moved = {"coordinator": counts.values(), "coalition": [counts[a] - counts[b] for a in rows for b in rows]}
+    for view, stated in CELL_SENSITIVITY.items():
+        assert stated.squared_l2 == max((d**2).sum() for d in moved[view])
+        assert stated.l1 == max(np.abs(d).sum() for d in moved[view])
+
+
+def test_the_field_of_sums_is_absent_from_other_plans():
+    assert "counted" not in plan_for(tables_of()).model_dump_json()
+    with pytest.raises(JobError, match="counted: sums are counted by method 'mpc'"):
+        plan_for(tables_of(), counted="sums", method="randomized-response")
+
+
 @pytest.mark.parametrize(
     ("sizes", "compute"),
     [((3, 2), ["a", "b", "c"]), (SIZES, ()), ((2, 3, 2, 2), ()), ((2, 3, 2, 2, 3), ()), ((2, 3, 2, 2, 2, 2), ())],

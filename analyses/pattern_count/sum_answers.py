@@ -1,0 +1,89 @@
+"""What counts of sums answer without a job: power sums of any real order, quantiles and entropy of the joint value.
+
+Counts are public once they are released. A power sum is linear in them, so its error by noise is exact; quantiles and
+entropy are those of the nearest counts that are not negative, with errors by draws of the noise.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.job.forecast import NORMAL_95
+from analyses.kept_moments.answer import SEEN, Answer, AnswerError, ends, numbers
+from analyses.second_moments.spectrum import SimulatedNoise
+
+Floats = NDArray[np.float64]
+
+N_DRAWS = 400
+QUARTILES = (0.25, 0.5, 0.75)
+
+
+def distribution(fields: Mapping[str, Any], powers: Sequence[float], quantiles: Sequence[float]) -> Answer:
+    """Return sums over the rows of x^p, quantiles of x and the entropy of its distribution.
+
+    Args:
+        fields: result of counts of one column of numbers, or of sums, by method `mpc`.
+        powers: p of each power sum, above 0.
+        quantiles: shares of the rows, between 0 and 1; a quantile is the least value that so many rows do not exceed.
+
+    Raises:
+        AnswerError: the counts are of several columns or of names, or not of `mpc`; x may be negative where powers are
+            asked for; a number is out of its range; the rows are not distinguishable from noise.
+    """
+    name, values = _values(fields)
+    if not all(0 < p < np.inf for p in powers) or not all(0 < q < 1 for q in quantiles):
+        raise AnswerError("a power must be a number above 0, and a quantile lie between 0 and 1")
+    if powers and values[0] < 0:
+        raise AnswerError(f"powers of {name} are not real: it may be negative")
+    counts, errors = (np.array(fields[of], dtype=np.float64) for of in ("counts", "standard_errors"))
+    if not counts.sum() > SEEN * float(np.sqrt(np.sum(errors**2))):
+        raise AnswerError("the rows are not distinguishable from noise: ask for a larger epsilon")
+    raised = np.array([values**p for p in powers]).reshape(len(powers), len(values))
+    drawn = counts + errors * SimulatedNoise().normal(N_DRAWS, len(counts))
+    likely = [_shares(one) for one in (counts, *drawn)]
+    read = np.array([[*(_quantile(values, one, q) for q in quantiles), _entropy(one)] for one in likely])
+    sums, of_sums = raised @ counts, np.sqrt(raised**2 @ errors**2)
+    low, high = np.quantile(read[1:], [0.025, 0.975], axis=0)
+    return Answer(
+        "distribution",
+        {
+            "of": [*(f"sum of x^{p:g}" for p in powers), *(f"quantile {q:g}" for q in quantiles), "entropy, bits"],
+            "value": numbers(np.concatenate([sums, read[0]])),
+            "noise_error": numbers(np.concatenate([of_sums, read[1:].std(axis=0, ddof=1)])),
+            "interval": ends(
+                np.concatenate([sums - NORMAL_95 * of_sums, np.minimum(low, read[0])]),
+                np.concatenate([sums + NORMAL_95 * of_sums, np.maximum(high, read[0])]),
+            ),
+        },
+        {"x": name},
+        ("errors and 95 % intervals are by noise alone",),
+    )
+
+
+def _values(fields: Mapping[str, Any]) -> tuple[str, Floats]:
+    if len(fields["columns"]) > 1:
+        raise AnswerError("these are counts of several columns: count their sums (counted = 'sums')")
+    (name,) = fields["columns"]
+    if fields["method"] != "mpc" or name in fields["labels"]:
+        raise AnswerError(f"counts of {name} by method {fields['method']} have no distribution of numbers: ask by mpc")
+    low, high = fields["categories"][name]
+    return name, np.arange(low, high + 1, dtype=np.float64)
+
+
+def _shares(counts: Floats) -> Floats:
+    """Return the shares of rows by the nearest counts that are not negative and have the same sum."""
+    total, falling = max(float(counts.sum()), 1.0), np.sort(counts)[::-1]
+    cuts = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
+    kept: Floats = np.maximum(counts - cuts[np.flatnonzero(falling > cuts)[-1]], 0.0)
+    return np.asarray(kept / kept.sum(), dtype=np.float64)
+
+
+def _quantile(values: Floats, shares: Floats, q: float) -> float:
+    return float(values[min(int(np.searchsorted(np.cumsum(shares), q - 1e-9)), len(values) - 1)])
+
+
+def _entropy(shares: Floats) -> float:
+    some = shares[shares > 0]
+    return float(-(some * np.log2(some)).sum())
