@@ -38,7 +38,7 @@ MAX_CELLS = 1 << 15
 """Largest number of patterns of one job; their counts are a list in the result."""
 
 MAX_PARTIES = 6
-"""Largest number of parties with columns. Randomized response carries no information about patterns of more parties."""
+"""Largest number of parties that report. Randomized response carries no information about patterns of more parties."""
 
 CELL_SENSITIVITY: Mapping[View, VectorSensitivity] = {
     "coordinator": VectorSensitivity(1, 1),
@@ -250,9 +250,10 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> PatternCountPlan:
     if params.counted == "sums" and (named := next((column for column in columns if column.labels), None)):
         raise JobError(f"parameters.counted: the values of column {named.name!r} are names, which have no sum")
     shape = tuple(column.n_values for column in columns)
-    if len(shape) > MAX_PARTIES:
+    if len(shape) > MAX_PARTIES and params.method != "mpc":
         raise JobError(
-            f"inputs: {len(shape)} parties bring columns; patterns of at most {MAX_PARTIES} parties can be counted"
+            f"inputs: {len(shape)} parties bring columns; method {params.method!r} counts patterns of at most "
+            f"{MAX_PARTIES}; use method 'mpc'"
         )
     n_cells = prod(shape)
     if n_cells > MAX_CELLS:
