@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import comb
 
 from bench.analyses.claims import Verdict
 from bench.distribution.figures import BEST_WIDTH, KS, MEAN, QUANTILES, TOPS, VARIANCE, W1, Setting
@@ -17,6 +18,8 @@ RIVALS = (EM, ADMM, *CFO)
 NEAR = 1.25
 """Times as large is near: medians of 20 runs differ by as much from one set of runs to the next."""
 
+NOT_DECIDABLE = "not decidable on this data"
+
 SMOOTH = tuple(name for name in OF_THE_SOURCE if not SAMPLES[name].is_spiky)
 PRINTED = "[SW20] "
 
@@ -29,11 +32,13 @@ class Case:
         where: data, epsilon, metric.
         holds: whether it does there.
         numbers: the error that is claimed to be the smaller one to the other, in thousandths.
+        is_close: whether another set of runs may have it the other way round, where it does not hold.
     """
 
     where: str
     holds: bool
     numbers: str
+    is_close: bool = False
 
     def __str__(self) -> str:
         return f"{self.where}: {self.numbers}"
@@ -59,19 +64,30 @@ def _less(
     for s in settings:
         own, least = (max if each else min)(s.errors[w] for w in ours), min(s.errors[w] for w in others)
         where = f"{s.data}, epsilon {s.epsilon:g}, {s.metric}"
-        cases.append(Case(where, own <= most * least, f"{1000 * own:.2f} to {1000 * least:.2f}"))
+        numbers = f"{1000 * own:.2f} to {1000 * least:.2f}"
+        cases.append(Case(where, own <= most * least, numbers, is_close=own <= NEAR * most * least))
     return cases
 
 
 def _verdict(claim: str, cases: Sequence[Case], *, in_most: bool = False) -> Verdict:
-    """Return the verdict: it holds everywhere, or in more than half of the settings. Few exceptions are named."""
+    """Return the verdict: it holds everywhere, or in more than half of the settings. Few exceptions are named.
+
+    There is none where the exceptions that are no ties would not refute the claim.
+    """
     if not cases:
         return Verdict(claim, None, "")
     failing = [case for case in cases if not case.holds]
-    n_good = len(cases) - len(failing)
+    n_good, n_clear = len(cases) - len(failing), sum(not case.is_close for case in failing)
+    holds = 2 * n_good > len(cases) if in_most else not failing
+    is_open = not holds and (2 * n_clear < len(cases) if in_most else not n_clear) and not _are_few(n_good, len(cases))
     shown = failing if 0 < len(failing) <= 4 else []
     rest = f"; not at {'; '.join(map(str, shown))}" if shown else ""
-    return Verdict(claim, 2 * n_good > len(cases) if in_most else not failing, f"{n_good} of {len(cases)}{rest}")
+    return Verdict(claim, holds, f"{n_good} of {len(cases)}{rest}", NOT_DECIDABLE if is_open else "")
+
+
+def _are_few(n_good: int, n_cases: int) -> bool:
+    """Return whether so few of some coins, or fewer, show heads in less than one of 20 tosses: a sign test."""
+    return sum(comb(n_cases, n) for n in range(n_good + 1)) < 0.05 * 2**n_cases
 
 
 def _ranks(settings: Settings, ways: Sequence[str], rank: int, among: Sequence[str]) -> list[Case]:
@@ -80,7 +96,9 @@ def _ranks(settings: Settings, ways: Sequence[str], rank: int, among: Sequence[s
     for s in settings:
         order = sorted(ways, key=lambda way: s.errors[way])
         numbers = ", ".join(f"{way} {1000 * s.errors[way]:.2f}" for way in order[: rank + 2])
-        cases.append(Case(f"{s.data}, epsilon {s.epsilon:g}, {s.metric}", order[rank] in among, numbers))
+        is_close = min(s.errors[way] for way in order[rank:] if way in among) <= NEAR * s.errors[order[rank]]
+        where = f"{s.data}, epsilon {s.epsilon:g}, {s.metric}"
+        cases.append(Case(where, order[rank] in among, numbers, is_close=is_close))
     return cases
 
 

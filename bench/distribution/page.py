@@ -30,6 +30,9 @@ CLAIMS = """\
 ## What the source claims
 
 A claim "in most cases" holds where it does in more than half of the settings; any other one must hold in all of them.
+Where a claim fails only in settings in which the two errors differ by less than a quarter, medians of other 20 runs may
+have it the other way round: it is not decidable on this data, unless it holds in so few settings as less than one toss
+of coins in 20 would have it.
 "5.00 to 4.00" is what is claimed to be the smaller error, and what it is compared with, in thousandths.
 """
 UNITS = "All numbers below are in thousandths: of the range, of its square for variances, of 1 for probabilities.\n"

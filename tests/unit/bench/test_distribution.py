@@ -37,6 +37,15 @@ def test_a_claim_about_most_cases_holds_in_more_than_half_of_them():
     assert "1 of 2; not at taxi, epsilon 1, W1: 4.00 to 1.00" in verdict_on(best, good, bad).numbers
 
 
+def test_a_claim_that_fails_by_less_than_runs_differ_is_not_decidable_unless_it_fails_too_often():
+    optimal = "still worse than SW+EMS (bins by norm-sub"
+    close, far = setting(TAXI, **{CFO[1]: 0.0036}), setting(TAXI, **{CFO[1]: 0.001})
+    assert verdict_on(optimal, setting(), close).text == "no verdict: not decidable on this data"
+    assert verdict_on(optimal, setting(), close, far).text == "**does not hold**"
+    assert verdict_on(optimal, *[close] * 4).text == "no verdict: not decidable on this data"  # 1 toss of 16
+    assert verdict_on(optimal, *[close] * 5).text == "**does not hold**"
+
+
 def test_other_claims_hold_in_all_cases_only():
     optimal = "worse than SW+EMS (bins by norm-sub"
     assert verdict_on(optimal, setting(), setting(epsilon=2.0)).holds
