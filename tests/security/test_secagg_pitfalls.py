@@ -45,7 +45,7 @@ from mpc.secagg.secret.mask import Mask, apply_masks
 from mpc.secagg.secret.secret_sharing import SHARE_BYTES, recombine_secret
 from mpc.secagg.stage import Stage
 from mpc.secagg.vector.encoding import Rounding, VectorEncoding
-from mpc.secagg.vector.group import ResidueGroup, RingGroup
+from mpc.secagg.vector.group import RingGroup
 from mpc.transcript import RoundId
 
 ROUND = RoundId("session", 3, 0)
@@ -177,7 +177,7 @@ def test_pitfall_06_a_sum_that_might_wrap_is_refused_before_it_starts():
     with pytest.raises(EncodingOverflowError):
         make_config(5, encoding=VectorEncoding(12, 100.0, largest_weight=132), group=RingGroup(17))
     with pytest.raises(EncodingOverflowError):
-        make_config(5, encoding=VectorEncoding(12, 1.0, units=1 << 30), group=ResidueGroup(1))
+        make_config(5, encoding=VectorEncoding(12, 1.0, units=1 << 30), group=RingGroup(32))
 
 
 def test_pitfall_06_a_value_beyond_the_proof_is_refused_by_its_own_member():

@@ -16,7 +16,8 @@ from mpc.secagg import messages
 from mpc.secagg.config import RoundConfig, Topology
 from mpc.secagg.graph import draw_ring
 from mpc.secagg.vector.encoding import Rounding, VectorEncoding
-from mpc.secagg.vector.group import ResidueGroup, RingGroup
+from mpc.secagg.vector.group import RingGroup
+from mpc.secagg.vector.prime_group import PrimeGroup
 from mpc.transcript import RoundId
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "secagg"
@@ -78,15 +79,15 @@ def config_named(name: str) -> RoundConfig:
         "powers": lambda: make_config(
             4, 6, group=RingGroup(20), topology=Topology.complete(4, 0), surplus_levels=(3, 4)
         ),
-        "residues": lambda: make_config(3, 5, group=ResidueGroup(2), topology=Topology.complete(3, 0)),
+        "prime": lambda: make_config(3, 5, group=PrimeGroup(), topology=Topology.complete(3, 0)),
         "noisy": lambda: make_config(
             4, NOISE.length, group=RingGroup(24), topology=Topology.complete(4, 0), surplus_levels=NOISE.levels
         ),
     }[name]()
 
 
-ROUNDS = ("powers", "residues", "noisy")
-DROPOUTS = {"powers": {"mask": {3}}, "residues": {"share": {1}}, "noisy": {"unmask": {2}}}
+ROUNDS = ("powers", "prime", "noisy")
+DROPOUTS = {"powers": {"mask": {3}}, "prime": {"share": {1}}, "noisy": {"unmask": {2}}}
 """Round to stage to who does not answer any more from it on."""
 
 NOISE = sum_noise(mu=1000, length=5, levels=(3, 4), n_corrupt=0)
@@ -287,7 +288,7 @@ def bad_messages_to_the_coordinator() -> dict[str, dict[str, Any]]:
             "cut_short": (released(key_shares={3: share[:-1]}), "PeerViolationError"),
         },
     }
-    beyond = replace(run_round("residues").masked[2], elements=b"\xff" * config_named("residues").group.wire_bytes(5))
+    beyond = replace(run_round("prime").masked[2], elements=b"\xff" * config_named("prime").group.wire_bytes(5))
     found = {
         f"bad_to_coordinator_{stage}_{name}": {
             "round": "powers",
@@ -300,7 +301,7 @@ def bad_messages_to_the_coordinator() -> dict[str, dict[str, Any]]:
         for name, (message, error) in cases.items()
     }
     found["bad_to_coordinator_mask_beyond_the_prime"] = {
-        "round": "residues",
+        "round": "prime",
         "member": COORDINATOR,
         "stage": "mask",
         "message": to_json(beyond),
@@ -321,9 +322,7 @@ def primitives() -> dict[str, Any]:
         RingGroup(20),
         RingGroup(32),
         RingGroup(64),
-        ResidueGroup(1),
-        ResidueGroup(3),
-        ResidueGroup(4),
+        PrimeGroup(),
     ]
     masks = []
     for group in groups:

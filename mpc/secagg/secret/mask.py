@@ -45,12 +45,12 @@ def apply_masks(group: SumGroup, total: Elements, masks: Iterable[Mask]) -> None
 
 
 def _apply_batch(group: SumGroup, total: Elements, masks: Sequence[Mask]) -> None:
-    length = group.length(total)
+    length = len(total)
     streams = [KeyStream(mask.key) for mask in masks]
     buffer = group.zeros(min(MASK_CHUNK, length))
     for start in range(0, length, MASK_CHUNK):
-        part = group.slice(total, start, min(start + MASK_CHUNK, length))
-        drawn = group.slice(buffer, 0, group.length(part))
+        part = total[start : start + MASK_CHUNK]
+        drawn = buffer[: len(part)]
         for mask, stream in zip(masks, streams, strict=True):
             group.draw(stream, drawn)
             (group.deduct if mask.is_negative else group.accumulate)(part, drawn)

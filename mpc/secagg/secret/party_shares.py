@@ -111,13 +111,13 @@ def _vectors(group: SumGroup, elements: Elements, seeds: Sequence[bytes], may_mi
         last = elements.copy()
         apply_masks(group, last, (Mask(seed, is_negative=True) for seed in seeds))
         return (group.pack(last),)
-    rows = np.zeros((1 + len(seeds), group.length(elements)), dtype=np.uint64)
+    rows = np.zeros((1 + len(seeds), len(elements)), dtype=np.uint64)
     rows[0] = elements
     for row, seed in zip(rows[1:], seeds, strict=True):
         apply_masks(group, row, [Mask(seed, is_negative=False)])
     found = []
     for position in range(len(seeds), len(seeds) + 1 + may_miss):
-        share = group.zeros(group.length(elements))
+        share = group.zeros(len(elements))
         prime_kernels.combine_rows(share, rows, field_elements(dealing_weights(len(seeds), position)))
         found.append(group.pack(share))
     return tuple(found)

@@ -1,4 +1,4 @@
-"""The groups that sums are taken in: integers modulo 2^b, or modulo the product of 21-bit primes.
+"""The groups that sums are taken in: integers modulo 2^b, or modulo a prime (`prime_group`).
 
 Masks are uniform elements of the group, so a masked vector is uniform too, and sums are exact: nothing is ever rounded,
 and a round whose sum might not fit is refused before it starts.
@@ -11,17 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entropy import KeyStream
-from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD
-from mpc.errors import LocalFaultError, OutOfRangeError
+from mpc.errors import LocalFaultError
 from mpc.secagg.vector.bit_packing import pack_bits, packed_bytes, unpack_bits
 
 Elements = NDArray[Any]
-"""Group elements: an array whose type and layout are the group's own business."""
+"""Group elements, shape (length,); their type is the group's own business."""
 
 MASK_CHUNK = 1 << 16
 """Elements of a mask that are expanded at a time: chunk and total stay in the second-level cache. Part of the format of
-masks modulo primes, where rejected words are replaced at the end of each chunk."""
+masks, as a chunk takes whole words of the stream."""
 
 MIN_RING_BITS, MAX_RING_BITS = 16, 64
 
@@ -46,17 +44,11 @@ class SumGroup(Protocol):
     def decode(self, elements: Elements) -> NDArray[Any]:
         """Return the integers that elements stand for, between -largest - 1 and largest."""
 
-    def length(self, elements: Elements) -> int:
-        """Return how many elements there are."""
-
     def accumulate(self, total: Elements, elements: Elements) -> None:
         """Add `elements` to `total` in place."""
 
     def deduct(self, total: Elements, elements: Elements) -> None:
         """Subtract `elements` from `total` in place."""
-
-    def slice(self, elements: Elements, start: int, stop: int) -> Elements:
-        """Return a view of elements start .. stop - 1."""
 
     def draw(self, stream: KeyStream, out: Elements) -> None:
         """Overwrite `out`, at most `MASK_CHUNK` elements, with uniform elements from the stream."""
@@ -91,8 +83,7 @@ class RingGroup:
     def __post_init__(self) -> None:
         if not MIN_RING_BITS <= self.bits <= MAX_RING_BITS:
             raise LocalFaultError(
-                f"a ring must have {MIN_RING_BITS} to {MAX_RING_BITS} bits, not {self.bits}: use a coarser encoding "
-                "or the residue field"
+                f"a ring must have {MIN_RING_BITS} to {MAX_RING_BITS} bits, not {self.bits}: use a coarser encoding"
             )
 
     @property
@@ -122,10 +113,6 @@ class RingGroup:
         spare = np.int64(64 - self.bits)
         return (elements.astype(np.uint64).view(np.int64) << spare) >> spare
 
-    def length(self, elements: Elements) -> int:
-        """Return how many elements there are."""
-        return int(elements.size)
-
     def accumulate(self, total: Elements, elements: Elements) -> None:
         """Add in place."""
         np.add(total, elements, out=total)
@@ -133,10 +120,6 @@ class RingGroup:
     def deduct(self, total: Elements, elements: Elements) -> None:
         """Subtract in place."""
         np.subtract(total, elements, out=total)
-
-    def slice(self, elements: Elements, start: int, stop: int) -> Elements:
-        """Return a view of some elements."""
-        return elements[start:stop]
 
     def draw(self, stream: KeyStream, out: Elements) -> None:
         """Overwrite with the next words of the stream, little-endian; see `SumGroup`.
@@ -164,94 +147,3 @@ class RingGroup:
         if self.bits == 8 * self._dtype.itemsize and len(data) == self.wire_bytes(length):
             return np.frombuffer(data, dtype=self._dtype)
         return unpack_bits(data, length, self.bits).astype(self._dtype)
-
-
-@dataclass(frozen=True)
-class ResidueGroup:
-    """The integers modulo a product of 21-bit primes: for sums that go on as Shamir shares (`mpc.arithmetic.field`).
-
-    Attributes:
-        n_primes: 1 .. 6.
-    """
-
-    n_primes: int
-
-    def __post_init__(self) -> None:
-        ResidueField(self.n_primes)
-
-    @property
-    def name(self) -> str:
-        """Say which group it is."""
-        return f"integers modulo {self.n_primes} primes of 21 bits"
-
-    @property
-    def field(self) -> ResidueField:
-        """The field of residues whose elements these are."""
-        return ResidueField(self.n_primes)
-
-    @property
-    def largest(self) -> int:
-        """The largest integer represented."""
-        return self.field.half_order
-
-    @property
-    def _bits_of_words(self) -> list[int]:
-        n_words = self.field.n_words
-        last = self.n_primes - RESIDUES_PER_WORD * (n_words - 1)
-        return [RESIDUE_BITS * RESIDUES_PER_WORD] * (n_words - 1) + [RESIDUE_BITS * last]
-
-    def zeros(self, length: int) -> Elements:
-        """Return elements of value 0; see `SumGroup`."""
-        return self.field.zeros(length)
-
-    def encode(self, values: NDArray[np.int64]) -> Elements:
-        """Return the residues of integers; see `SumGroup`."""
-        order = self.field.order
-        if 2 * self.largest < 1 << 64:  # where a 64-bit integer can be too large for the field
-            values = np.asarray([(int(v) + order // 2) % order - order // 2 for v in values], dtype=np.int64)
-        return self.field.encode(values)
-
-    def decode(self, elements: Elements) -> NDArray[Any]:
-        """Return signed integers: int64 up to three primes, else Python integers."""
-        return self.field.decode(elements)
-
-    def length(self, elements: Elements) -> int:
-        """Return how many elements there are."""
-        return int(elements.shape[1])
-
-    def accumulate(self, total: Elements, elements: Elements) -> None:
-        """Add in place."""
-        self.field.accumulate(total, elements)
-
-    def deduct(self, total: Elements, elements: Elements) -> None:
-        """Subtract in place."""
-        self.field.accumulate(total, self.field.negate(np.ascontiguousarray(elements)))
-
-    def slice(self, elements: Elements, start: int, stop: int) -> Elements:
-        """Return a view of some elements."""
-        return elements[:, start:stop]
-
-    def draw(self, stream: KeyStream, out: Elements) -> None:
-        """Overwrite with uniform elements: `ResidueField.random` of this shape; see `SumGroup`."""
-        out[:] = self.field.random(stream, out.shape[1])
-
-    def wire_bytes(self, length: int) -> int:
-        """Return the size on the network: 21 bits per prime."""
-        return sum(packed_bytes(length, bits) for bits in self._bits_of_words)
-
-    def pack(self, elements: Elements) -> bytes:
-        """Return elements as they cross the network: the used bits of all first words, then of all second ones."""
-        return b"".join(pack_bits(row, bits) for row, bits in zip(elements, self._bits_of_words, strict=True))
-
-    def unpack(self, data: bytes, length: int) -> Elements:
-        """Return elements from the network; see `SumGroup`."""
-        rows, start = [], 0
-        for bits in self._bits_of_words:
-            stop = start + packed_bytes(length, bits)
-            rows.append(unpack_bits(data[start:stop], length, bits))
-            start = stop
-        if start != len(data):
-            raise OutOfRangeError(f"{len(data) - start} bytes follow the last packed element")
-        elements = np.stack(rows)
-        self.field.check(elements)
-        return elements

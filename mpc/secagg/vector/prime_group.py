@@ -40,10 +40,6 @@ class PrimeGroup:
         """Return the integers that elements stand for, all of which 64 bits and a sign hold."""
         return np.where(elements > np.uint64(self.largest), elements - np.uint64(PRIME), elements).view(np.int64)
 
-    def length(self, elements: Elements) -> int:
-        """Return how many elements there are."""
-        return int(elements.size)
-
     def accumulate(self, total: Elements, elements: Elements) -> None:
         """Add in place."""
         prime_kernels.add_to(total, elements)
@@ -51,10 +47,6 @@ class PrimeGroup:
     def deduct(self, total: Elements, elements: Elements) -> None:
         """Subtract in place."""
         prime_kernels.take_from(total, elements)
-
-    def slice(self, elements: Elements, start: int, stop: int) -> Elements:
-        """Return a view of some elements."""
-        return elements[start:stop]
 
     def draw(self, stream: KeyStream, out: Elements) -> None:
         """Overwrite with uniform elements; see `prime_field.draw`."""

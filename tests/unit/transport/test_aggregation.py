@@ -8,7 +8,7 @@ from wire.v1 import aggregation_pb2 as pb
 from mpc.secagg.config import Topology
 from mpc.secagg.messages import SEAL_BYTES, SealedShares, UnmaskingShares
 from mpc.secagg.secret.secret_sharing import SHARE_BYTES
-from mpc.secagg.vector.group import ResidueGroup
+from mpc.secagg.vector.prime_group import PrimeGroup
 from service.errors import InvalidRequestError, NotFoundError, TimedOutError, TooMuchError
 from service.identity import Identity, Role
 from transport import aggregation
@@ -180,7 +180,7 @@ async def test_a_failure_in_a_turn_is_told_as_it_is():
 CONFIGS = {
     "complete": make_config(),
     "two colluding, surplus seeds": make_config(9, topology=Topology.complete(9, 2), surplus_levels=(6, 7, 8, 9)),
-    "residues": make_config(5, 40, group=ResidueGroup(3)),
+    "prime": make_config(5, 40, group=PrimeGroup()),
     "long": make_config(5, 100_000),
 }
 
