@@ -26,9 +26,9 @@ CHECKS = {
         assert counts.columns == ["clinic.smokes", "bank.has_loan", "shop.came_back", "count", "standard_error"]
     """,
     "three-table-study": """
-        assert components.n_above_noise >= 3 and components.components_.shape == (3, 10)
+        assert None not in components.variance and len(components.component_3) == 10
         assert np.mean(predicted == is_attack) > 0.9 > always_the_same
-        assert model.standard_errors_.shape == (10,) and len(own) == 500
+        assert len(model.chance_error) == 11 and len(own) == 500
         assert not folder.exists()
     """,
     "budget-and-policy": """
@@ -47,7 +47,7 @@ CHECKS = {
 
 SAID = {
     "first-answer": ["1000 to 5000 rows", "Against the coordinator and 1 of 3 parties together: epsilon = 1"],
-    "three-table-study": ["directions stand out of the noise", "stands_out"],
+    "three-table-study": ["3 directions stand out of the noise", "stands_out", "1 job was paid"],
     "budget-and-policy": [
         "about 3 of epsilon 3 remains",
         "about 1.80 of epsilon 3 remains",

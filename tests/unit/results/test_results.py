@@ -243,6 +243,11 @@ def test_counts_of_a_job_answer_how_long_rows_last_also_from_a_file_in_the_termi
     asked = ["answer", str(tmp_path / "counts.json"), "survival", "--time", "bank.code", "--width", "0.5"]
     shown = CliRunner().invoke(app, [*asked, "--format", "json"])
     assert json.loads(shown.output) == answer.to_dict()
+    large = [*asked[:2], "groups", "--columns", "bank.code", "--at-least", "-1000", "--format", "json"]
+    assert json.loads(CliRunner().invoke(app, large).output)["table"]["count"] == pytest.approx(counts.tolist())
+    median = [*asked[:2], "quantiles", "--value", "bank.code", "--q", "0.5", "--format", "json"]
+    (middle,) = json.loads(CliRunner().invoke(app, median).output)["table"]["quantile"]
+    assert counts[: int(middle)].sum() <= counts.sum() / 2 <= counts[: int(middle) + 1].sum()
     refused = CliRunner().invoke(app, [*asked[:2], "means"])
     assert (refused.exit_code, "counts answer the questions survival, hazard-ratios" in refused.output) == (2, True)
     refused = CliRunner().invoke(app, asked[:3])
