@@ -138,6 +138,21 @@ async def test_rows_that_are_matched_openly_are_proven_as_all_rows_are():
     assert ended.failures[0].member == liar
 
 
+def test_rows_that_are_matched_in_secret_refuse_the_mode():
+    case = CASES["any whose rows are matched in secret"]
+    with pytest.raises(JobError, match="security: rows that are matched in secret are known to nobody"):
+        plan_of_case(case, case.tables(), security="malicious")
+
+
+def test_a_masked_sum_of_tables_refuses_the_mode():
+    tables = tables_of()
+    inputs = [{"party": party, "table": "people"} for party in OWNERS]
+    parameters = {"max_rows": 100, "units": 10, "names": ["first", "second", "third"]}
+    job = make_job(analysis="secure-sum", inputs=inputs, parameters=parameters, security="malicious")
+    with pytest.raises(JobError, match="security: secure-sum does not prove"):
+        analysis_of(job).plan(job, [tables[name].schema for name in OWNERS])
+
+
 def test_an_analysis_that_proves_nothing_refuses_the_mode():
     tables = tables_of()
     job = make_job(

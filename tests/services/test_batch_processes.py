@@ -48,12 +48,12 @@ def write_devices(deployment):
         (folder / f"{name}.toml").write_text(toml(head, sections) + "\n[[records]]\n" + record)
 
 
-def question_file(deployment):
+def question_file(deployment, **more):
     path = deployment.folder / "batch-question.toml"
     until = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)).isoformat()
     fields = {"analysis": "secure-sum", "channel": "parties", "record": "steps", "length": 2, "largest": 100}
     fields |= {"parties": PARTIES, "colluding": 1, "smallest_cohort": 3, "largest_cohort": 3}
-    text = toml(fields) + f"until = {until}\n"
+    text = toml(fields | more) + f"until = {until}\n"
     path.write_text(text + toml({}, {"privacy": {"epsilon": 8.0, "delta": 1e-6}}))
     return path
 
@@ -126,6 +126,26 @@ def test_a_batch_goes_on_while_a_party_a_device_and_the_coordinator_are_killed(t
         shares = asyncio.run(closed_again(deployment, asked))
         again = open_sum(asked.question, [share.share for share in shares])
         assert again.tolist() == result["sum_in_units"]  # the same noise, not another draw
+
+
+def test_a_batch_opens_without_a_party_that_was_killed_and_never_comes_back(tmp_path):
+    rules = {"batches": {"smallest_cohort": 3}}
+    members = [(Role.DEVICE, name) for name in DEVICES]
+    with LocalDeployment(
+        tmp_path, dict.fromkeys(PARTIES, ()), members=members, policy=dict.fromkeys(PARTIES, rules)
+    ) as deployment:
+        write_devices(deployment)
+        asking = command(deployment, question_file(deployment, may_miss=1), "--format", "json")
+        deployment.wait_until_logged(COORDINATOR_NAME, "question is open")
+        deployment.send_signal("clinic", signal.SIGKILL)
+        for name in DEVICES:
+            start_device(deployment, name)
+        out, said = asking.communicate(timeout=300)
+        assert asking.returncode == 0, said
+        result = json.loads(out)
+        assert (result["devices"], result["opened_by"]) == (3, ["bank", "shop"])
+        deviation = result["standard_errors"][0]
+        assert all(abs(got - true) < 60 * deviation for got, true in zip(result["sum"], (6, 60), strict=True))
 
 
 def asked_in(deployment) -> AskedBatch:

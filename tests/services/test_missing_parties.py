@@ -182,3 +182,25 @@ async def test_an_opening_that_one_party_has_begun_goes_on_with_the_same_parties
     fails.clear()
     result = await asking.result()
     assert (result["sum"], result["opened_by"]) == ([3.0, 30.0, -3.0], ["clinic", "shop", "tailor"])
+
+
+@pytest.mark.slow
+async def test_a_party_that_deviates_brings_three_parties_to_the_two_openings_that_are_charged_and_no_third(
+    three, monkeypatch
+):
+    """One that forgets that it has closed, and a coordinator that tells each of the others that the third is gone."""
+    monkeypatch.setattr(closing.Closing, "result", lambda *_: asyncio.Event().wait())
+    asking, device, asked = await asked_of_two(three, question(three, largest_cohort=2, privacy=NOISY))
+    await three.answered_by(device)
+    await until(lambda: three.process._questions["batch"]._open[asked.question_id].ending is not None)
+    monkeypatch.setattr(three.parties["clinic"]._batches._store, "close_batch", lambda *_: None)
+    deviation = math.sqrt(asked.question.noise.variance(2))
+    for openers in ((1, 2), (2, 3)):
+        answers = await closed_by(three, asked, openers, f"opening-{openers[0]}")
+        opened = open_sum(asked.question, [one.share for one in answers])
+        assert all(abs(opened - np.array([3, 30, -3])) < 60 * deviation)
+    for openers in ((1, 3), (1, 2, 3)):
+        answers = await closed_by(three, asked, openers, f"third-{len(openers)}")
+        assert all(isinstance(one, Exception) for one in answers)
+    assert asked.question.openings == 2
+    asking.task.cancel()
