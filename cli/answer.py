@@ -41,11 +41,17 @@ def answer(
     quantiles: Annotated[
         list[float] | None, typer.Option("--quantile", help="distribution: share of the rows.")
     ] = None,
+    rows: Annotated[int | None, typer.Option(help="synthetic: rows of the table; by default 10000.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="synthetic: the same seed gives the same rows; by default 0.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="synthetic: file for the rows, .csv or .parquet.")] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
-    """Ask released second moments: means, correlation, regress, ...; or counts: survival, quantiles, ..."""
+    """Ask released second moments: means, correlation, regress, synthetic, ...; or counts: survival, quantiles, ..."""
     from analyses.kept_moments.answer import AnswerError
     from results.generic.result import SavedResultError
+    from results.generic.synthetic import check_suffix
     from results.kinds.pattern_count import PatternCountResult
     from results.kinds.second_moments import SecondMomentsResult
 
@@ -55,17 +61,34 @@ def answer(
         "down": down, "across": across, "value": value, "by": by,
         "time": time, "width": width, "q": q, "at_least": at_least,
         "powers": powers or None, "quantiles": quantiles or None,
+        "rows": rows, "seed": seed,
     }  # fmt: skip
     with exit_codes():
         try:
+            if out is not None:
+                check_suffix(out)
             found = _found(release, client)
             if not isinstance(found, SecondMomentsResult | PatternCountResult):
                 needed = f"only second-moments and counts are asked again, and this job is of {found.job.analysis}"
                 fail(needed, ExitCode.USAGE)
             answered = found.answer(question, **given)
+            if out is not None:
+                _write(answered, out)
         except (AnswerError, SavedResultError) as error:
             fail(str(error), ExitCode.USAGE, code=error.code)
         print_result(output, answered.to_dict(), repr(answered))
+
+
+def _write(answered: object, out: Path) -> None:
+    from analyses.kept_moments.answer import AnswerError
+    from results.generic.synthetic import SyntheticTable
+
+    if not isinstance(answered, SyntheticTable):
+        raise AnswerError("only the question synthetic has rows to write to a file")
+    try:
+        answered.write(out)
+    except OSError as error:
+        fail(f"{out} cannot be written: {error.strerror}", ExitCode.USAGE)
 
 
 def _names(given: list[str] | None) -> list[str] | None:

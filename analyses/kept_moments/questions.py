@@ -15,6 +15,7 @@ from analyses.kept_moments.models.contrasts import contrasts, stepwise
 from analyses.kept_moments.models.rates import poisson
 from analyses.kept_moments.regression import regress, ridge
 from analyses.kept_moments.statistics import correlation, covariance, inflation, means, partial_correlation
+from analyses.kept_moments.synthetic.question import synthetic
 from analyses.kept_moments.tables import crosstab, group_means, odds_ratios
 from analyses.kept_moments.variance import anova
 from analyses.second_moments.released import ReleasedMoments
@@ -81,6 +82,9 @@ QUESTIONS: Mapping[str, Question] = {
     "odds-ratios": Question(odds_ratios, ("down", "across"), ("down", "across"), "odds ratios of a cross-table"),
     "group-means": Question(
         group_means, ("value", "by", "at_least"), ("value", "by"), "mean of a number in each category"
+    ),
+    "synthetic": Question(
+        synthetic, ("columns", "rows", "seed", "label"), (), "a synthetic table of rows, and how far it is off"
     ),
 }
 

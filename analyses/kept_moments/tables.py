@@ -193,7 +193,7 @@ def group_means(moments: ReleasedMoments, value: str, by: str, *, at_least: floa
     if len(kept) < k:
         left_out = ", ".join(groups.labels[at] for at in range(k) if at not in kept)
         notes = (*notes, f"noisy counts of {left_out} are below {at_least:g}, and left out")
-    table = {
+    table: dict[str, Sequence[object]] = {
         by: list(groups.labels),
         "mean": numbers(mean),
         "noise_error": numbers(noise),

@@ -12,6 +12,7 @@ from results.kinds.joint_sums import ALONE, means_panel
 
 if TYPE_CHECKING:
     from analyses.second_moments.released import ReleasedMoments
+    from results.generic.synthetic import SyntheticTable
 
 MAX_NAMES = 8
 """Columns that are named in the text of a release."""
@@ -96,9 +97,14 @@ class SecondMomentsResult(Result):
             AnswerError: there is no such question, or the release cannot answer it; the text says why.
         """
         from analyses.kept_moments.questions import ask
+        from analyses.kept_moments.synthetic.question import SyntheticAnswer
+        from results.generic.synthetic import SyntheticTable
 
         asked = {name: value for name, value in given.items() if value is not None}
-        return ReleaseAnswer(ask(self.release, question, **asked), question, self.privacy_lines)
+        found = ask(self.release, question, **asked)
+        if isinstance(found, SyntheticAnswer):
+            return SyntheticTable(found, question, self.privacy_lines)
+        return ReleaseAnswer(found, question, self.privacy_lines)
 
     def means(self, columns: Sequence[str] = ()) -> ReleaseAnswer:
         """Return means and standard deviations; see `answer`."""
@@ -123,3 +129,13 @@ class SecondMomentsResult(Result):
     def group_means(self, value: str, by: str) -> ReleaseAnswer:
         """Return the mean of a column in each category of another; see `answer`."""
         return self.answer("group-means", value=value, by=by)
+
+    def synthetic(
+        self, rows: int = 10_000, columns: Sequence[str] = (), *, seed: int = 0, label: str | None = None
+    ) -> "SyntheticTable":
+        """Return a synthetic table, the same for the same seed; see `answer`."""
+        from results.generic.synthetic import SyntheticTable
+
+        found = self.answer("synthetic", rows=rows, columns=columns, seed=seed, label=label)
+        assert isinstance(found, SyntheticTable), "the question is answered by rows"
+        return found

@@ -2,6 +2,7 @@
 
 import json
 
+import polars
 import pytest
 from deadlines import GENEROUS_S
 from federation import Analyst, pca_job, random_values, result_of, tables_of
@@ -81,6 +82,27 @@ def test_in_python_a_release_is_saved_loaded_and_asked(file, tmp_path):
         assert "+- is half of a 95 % interval" in repr(answer)
         assert answer._repr_html_().startswith("<div>")
     assert again.privacy == release.privacy
+
+
+def test_a_synthetic_table_is_drawn_from_a_job_and_from_its_file_and_nothing_is_paid(deployment, view, file, tmp_path):
+    spent = deployment.report("bank", view.job_id)["budget"]
+    asked = ("synthetic", "--rows", "500", "--seed", "3", "--format", "json")
+    code, by_job = command(deployment, "answer", view.job_id, *asked, "--out", str(tmp_path / "job.csv"))
+    assert code == 0
+    alone = CliRunner().invoke(app, ["answer", str(file), *asked, "--out", str(tmp_path / "file.parquet")])
+    assert (alone.exit_code, alone.output) == (0, by_job)
+    assert deployment.report("bank", view.job_id)["budget"] == spent
+    rows = polars.read_parquet(tmp_path / "file.parquet")
+    assert (rows.columns, rows.height) == (COLUMNS, 500)
+    assert polars.read_csv(tmp_path / "job.csv").equals(rows)
+    assert moiety.load(file).synthetic(500, seed=3).rows.equals(rows)
+    means = moiety.load(file).means()
+    for name, mean, error in zip(COLUMNS, means.mean, means.noise_error, strict=True):
+        assert abs(rows[name].mean() - mean) < 6 * error + 0.1
+    code, text = command(deployment, "answer", view.job_id, "synthetic", "--out", str(tmp_path / "rows.xlsx"))
+    assert (code, "must end in .csv or .parquet" in text) == (2, True)
+    code, text = command(deployment, "answer", view.job_id, "means", "--out", str(tmp_path / "rows.csv"))
+    assert (code, "only the question synthetic has rows" in text) == (2, True)
 
 
 def test_what_is_no_release_or_no_question_is_refused_in_words(deployment, view, other, tmp_path):

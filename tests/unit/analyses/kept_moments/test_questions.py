@@ -33,6 +33,7 @@ EVERY = {
     "components": {"columns": THREE, "k": 2},
     "crosstab": {"down": "clinic.risk", "across": "bank.owns"},
     "group-means": {"value": "bank.income", "by": "clinic.risk"},
+    "synthetic": {"columns": ["bank.owns", "clinic.risk"], "rows": 50},
 }
 
 
@@ -179,6 +180,12 @@ def test_a_column_that_does_not_vary_has_no_correlation_and_a_mean(tables):
         ("crosstab", {"down": "bank.owns", "across": "bank.owns"}, "'bank.owns' is named twice"),
         ("crosstab", {"down": "bank.ow", "across": "bank.owns"}, "the release has no column 'bank.ow'"),
         ("group-means", {"value": "bank.owns", "by": "bank.owns"}, "need groups of another column"),
+        ("synthetic", {"columns": ["bank.age"]}, "the release has no column 'bank.age'; it has bank.income"),
+        ("synthetic", {"columns": ["clinic.risk", "clinic.risk"]}, "column 'clinic.risk=low' is named twice"),
+        ("synthetic", {"rows": 0}, "rows must be a whole number from 1 to 10000000, not 0"),
+        ("synthetic", {"rows": 1.5}, "rows must be a whole number from 1 to 10000000, not 1.5"),
+        ("synthetic", {"seed": -1}, "seed must be a whole number from 0 to"),
+        ("synthetic", {"label": "bank.ow", "columns": ["bank.owns"]}, "no column 'bank.ow' to explain"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_by_name(release, name, given, text):
