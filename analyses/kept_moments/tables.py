@@ -1,5 +1,6 @@
 """Counts and group means of released categories, with errors: all are linear in released moments, or ratios of such."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -21,9 +21,9 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["OMP_NUM_THREADS"] = "1"
 
 from bench.datasets.tables import synthetic_tables
+from bench.jobs.cell_floor import floor_ns
 from bench.jobs.gram import Blocks, measure
 from bench.machine import describe_machine
-from bench.protocols.cell_floor import floor_ns
 
 N_PARTIES = 3
 

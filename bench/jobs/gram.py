@@ -37,11 +37,11 @@ from analyses.pca.protocol import PcaPlan, plan
 from analyses.rows.joint_computation import ROWS_PER_BLOCK
 from bench.datasets.order import trusted_order
 from bench.datasets.tables import Tables, kdd_tables, synthetic_tables
+from bench.jobs.cell_floor import floor_ns
 from bench.jobs.federation import JobRun, running_federation
 from bench.machine import describe_machine
 from bench.peers.environment import UNAVAILABLE, PeerUnavailableError
 from bench.peers.mpyc_environment import PeerRun, ensure_mpyc, run_peer
-from bench.protocols.cell_floor import floor_ns
 from demo.local_deployment import largest_delta
 from mpc.arithmetic.compact import CompactForm, has_compact_form
 from mpc.arithmetic.field import ResidueField
@@ -146,7 +146,7 @@ def expected_bytes(blocks: Blocks) -> dict[str, int]:
 
 
 def floor_s(blocks: Blocks, repeats: int) -> float:
-    """Return the least processor seconds of a compute party, see `bench.protocols.cell_floor`."""
+    """Return the least processor seconds of a compute party, see `bench.jobs.cell_floor`."""
     n_columns = len(blocks.plan.column_names)
     n_cells = len(blocks.integers[0]) * n_columns
     with threadpool_limits(1):

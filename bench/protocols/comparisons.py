@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from bench.machine import describe_machine
+from bench.members import WrongResultError, run_members
 from bench.peers.environment import UNAVAILABLE, PeerUnavailableError
 from bench.peers.mpyc_environment import ensure_mpyc, run_peer
 from bench.protocols.comparisons_member import OPERATIONS, operand
-from bench.protocols.members import WrongResultError, run_members
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:

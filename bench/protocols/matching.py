@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.machine import describe_machine
-from bench.protocols.members import WrongResultError, run_members
+from bench.members import WrongResultError, run_members
 from mpc.matching.revealed import sent_bytes
 
 

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from bench.machine import describe_machine
+from bench.members import WrongResultError, run_members
 from bench.peers.environment import UNAVAILABLE, PeerUnavailableError
 from bench.peers.mpyc_environment import PeerRun, ensure_mpyc, run_peer
-from bench.protocols.members import WrongResultError, run_members
 from bench.protocols.products_member import operand
 
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.machine import describe_machine
-from bench.protocols.members import WrongResultError, run_members
+from bench.members import WrongResultError, run_members
 from bench.protocols.random_programs_member import FIELD, ROSTERS, counts_of, roster_of, run
 from entropy import SystemEntropy
 from mpc.errors import ProtocolError

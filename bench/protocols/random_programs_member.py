@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.protocols.members import WrongResultError
+from bench.members import WrongResultError
 from mpc.arithmetic.field import ResidueField
 from mpc.protocol.computation import Computation
 from mpc.protocol.operations.functions import sigmoid_of

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.machine import describe_machine
-from bench.protocols.members import run_members
+from bench.members import run_members
 
 
 def measure(n_rows: int, n_columns: int, n_parties: int, n_primes: int) -> dict[str, Any]:
