@@ -26,14 +26,18 @@ def balanced(field: ResidueField, words: Words) -> Floats:
 
 
 def packed(field: ResidueField, residues: Floats) -> Words:
-    """Return the packed elements of reduced residues of any sign, shape (n_words, *residues.shape[1:])."""
-    return field.pack([part.astype(np.int64) % p for part, p in zip(residues, field.primes, strict=True)])
+    """Return the packed elements of residues that are reduced or balanced, shape (n_words, *residues.shape[1:])."""
+    flat = np.ascontiguousarray(residues).reshape(len(field.primes), -1)
+    out = np.empty((field.n_words, flat.shape[1]), dtype=np.uint64)
+    for word in range(field.n_words):
+        part = flat[word * RESIDUES_PER_WORD : (word + 1) * RESIDUES_PER_WORD]
+        kernels.pack_balanced(out[word], part, field.word_primes(word))
+    return out.reshape(field.n_words, *residues.shape[1:])
 
 
 def reduce_in_place(field: ResidueField, sums: Floats) -> Floats:
     """Replace C-contiguous integers below 2^53 - 2^21 in size by balanced residues, prime by prime; return them."""
-    for total, p in zip(sums, field.primes, strict=True):
-        kernels.reduce_balanced(total.reshape(-1), float(p), 1.0 / p)
+    kernels.reduce_all_balanced(sums.reshape(len(field.primes), -1), np.array(field.primes, dtype=np.float64))
     return sums
 
 

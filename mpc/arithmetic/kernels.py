@@ -313,6 +313,32 @@ def reduce_balanced(sums: Floats, prime: float, inverse: float) -> None:
         sums[j] -= np.rint(sums[j] * inverse) * prime
 
 
+@kernel(Array("float64", 2, is_written=True), Array("float64"))
+def reduce_all_balanced(sums: Floats, primes: Floats) -> None:
+    """Do to each row of integers, modulo its prime, what `reduce_balanced` does."""
+    for i in range(sums.shape[0]):
+        row, prime, inverse = sums[i], primes[i], 1.0 / primes[i]
+        for j in range(row.size):
+            row[j] -= np.rint(row[j] * inverse) * prime
+
+
+@kernel(_OUT, Array("float64", 2), _PRIMES)
+def pack_balanced(out: Words, residues: Floats, primes: Words) -> None:
+    """Write the packed words of residues of at most p / 2 + 1 in size, or in [0, p).
+
+    Args:
+        out: shape (elements,).
+        residues: shape (residues of a word, 1 to 3, elements).
+        primes: the three moduli of the word.
+    """
+    for i in range(residues.shape[0]):
+        row, prime, shift = residues[i], np.int64(primes[i]), np.uint64(RESIDUE_BITS * i)
+        for j in range(out.size):
+            value = np.int64(row[j])
+            place = np.uint64(value + (prime & (value >> np.int64(63)))) << shift
+            out[j] = place if i == 0 else out[j] | place
+
+
 @kernel(Array("float64", 2, is_written=True), Array("float64", 2), Array("float64"), "float64", "float64")
 def scale_balanced(out: Floats, rows: Floats, factors: Floats, prime: float, inverse: float) -> None:
     """Write the products of each row with the factors, reduced as by `reduce_balanced`, to `out`."""

@@ -5,7 +5,8 @@ Random factors rho of the rows and s of the columns, then for the first fold, wi
 
     G_ij = <X_i s, Y_j>,    sum_i rho_i G_ii = sum_ic rho_i s_c h_ic
 
-A wrong h leaves this true with probability below 2 / p. The prover says G before it knows random factors w and v; then
+A wrong h leaves this true with probability below 2 / p. A single claim, about all products, needs no such factors: all
+are 1, and sum_i G_ii = h. The prover says G before it knows random factors w and v; then
 
     x' = sum_i w_i X_i s,    y' = sum_j v_j Y_j,    <x', y'> = w' G v
 
@@ -35,6 +36,7 @@ from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.kernels import RESIDUES_PER_WORD, Floats
 from mpc.arithmetic.words import Words
 from mpc.errors import ShapeError
+from mpc.proofs.folding_kernels import COLUMNS_AT_ONCE, ROWS_AT_ONCE, combined_rows
 
 REPETITIONS = 3
 """Proofs with factors of their own: three are wrong together with a probability below 2^-47."""
@@ -78,23 +80,38 @@ class Schedule:
         if self.n_groups < 1 or self.group < 1:
             raise ShapeError("a proof is about at least one product")
 
+    @property
+    def is_single(self) -> bool:
+        """Whether one sum of all products is claimed, of more than one."""
+        return self.n_groups == 1 < self.group
+
+    @property
+    def n_units(self) -> int:
+        """What is laid into rows: groups, which stay whole; of a single claim the products."""
+        return self.group if self.is_single else self.n_groups
+
+    @property
+    def unit(self) -> int:
+        """Products of each unit."""
+        return 1 if self.is_single else self.group
+
     @cached_property
     def columns(self) -> int:
-        """Entries per row of the first fold, a multiple of `group`."""
-        width = max(1, _PIECE // self.group)
-        n_whole, rest = divmod(self.n_groups, self._first * width)
-        return (n_whole * width - (-rest // self._first)) * self.group
+        """Entries per row of the first fold, a multiple of `unit`."""
+        width = max(1, _PIECE // self.unit)
+        n_whole, rest = divmod(self.n_units, self._first * width)
+        return (n_whole * width - (-rest // self._first)) * self.unit
 
     @property
     def _first(self) -> int:
-        return min(self.first_rows, self.n_groups)
+        return min(self.first_rows, self.n_units)
 
     def pieces(self) -> Iterator[tuple[slice, slice]]:
-        """Return which groups follow each other as rows of one piece of the first fold, and their place in each row."""
-        width = max(1, _PIECE // self.group)
+        """Return which units follow each other as rows of one piece of the first fold, and their place in each row."""
+        width = max(1, _PIECE // self.unit)
         start = column = 0
-        while start < self.n_groups:
-            stop = min(start + self._first * width, self.n_groups)
+        while start < self.n_units:
+            stop = min(start + self._first * width, self.n_units)
             end = column + -(-(stop - start) // self._first)
             yield slice(start, stop), slice(column, end)
             start, column = stop, end
@@ -149,7 +166,10 @@ class Factors:
 
 @dataclass(frozen=True, repr=False)
 class Weights:
-    """Random factors of products: those of rows (n_primes, repetitions, k), and of groups in a row, packed."""
+    """Random factors of products: those of rows (n_primes, repetitions, k), and of groups in a row, packed.
+
+    Of a single claim all are 1, and none of groups are kept.
+    """
 
     rows: Floats
     groups: Words
@@ -157,8 +177,11 @@ class Weights:
     @classmethod
     def draw(cls, field: ResidueField, coin: KeyStream, schedule: Schedule, repetitions: int) -> "Weights":
         """Draw factors for the products of a schedule."""
+        if schedule.is_single:
+            ones = np.ones((len(field.primes), repetitions, schedule.rows[0]))
+            return cls(ones, field.zeros((repetitions, 0)))
         rows = balanced(field, field.random(coin, (repetitions, schedule.rows[0])))
-        return cls(rows, field.random(coin, (repetitions, schedule.columns // schedule.group)))
+        return cls(rows, field.random(coin, (repetitions, schedule.columns // schedule.unit)))
 
 
 class _Pieces:
@@ -168,30 +191,51 @@ class _Pieces:
         field: field of the elements.
         schedule: pieces of the first fold.
         parts: arrays as they follow each other.
-        group: consecutive elements that make up a group.
+        unit: consecutive elements that make up a unit.
     """
 
-    def __init__(self, field: ResidueField, schedule: Schedule, parts: Sequence[Words], group: int) -> None:
+    def __init__(self, field: ResidueField, schedule: Schedule, parts: Sequence[Words], unit: int) -> None:
         flat = [part.reshape(field.n_words, -1) for part in parts]
         self._words = flat[0] if len(flat) == 1 else np.concatenate(flat, axis=1)
-        self._field, self._n_rows, self._group = field, schedule.rows[0], group
-        if self._words.shape[1] != schedule.n_groups * group:
-            raise ShapeError(f"{self._words.shape[1]} elements are not {schedule.n_groups} groups of {group}")
+        self._field, self._n_rows, self._unit = field, schedule.rows[0], unit
+        if self._words.shape[1] != schedule.n_units * unit:
+            raise ShapeError(f"{self._words.shape[1]} elements are not {schedule.n_units} times {unit}")
         self._memory = np.empty((field.n_words * RESIDUES_PER_WORD, 0, 0))
+        self._unpacked = np.empty((ROWS_AT_ONCE, COLUMNS_AT_ONCE))
 
-    def unpacked(self, groups: slice, columns: slice) -> Floats:
+    def unpacked(self, units: slice, columns: slice) -> Floats:
         """Return the balanced residues of a piece, shape (n_primes, rows, columns), to be used before the next one."""
-        width = (columns.stop - columns.start) * self._group
+        width = (columns.stop - columns.start) * self._unit
         if self._memory.shape[2] != width:
             self._memory = np.empty((len(self._memory), self._n_rows, width))
         for word in range(self._field.n_words):
             memory = self._memory[word * RESIDUES_PER_WORD : (word + 1) * RESIDUES_PER_WORD]
-            part = self._words[word, groups.start * self._group : groups.stop * self._group]
-            if part.size < self._n_rows * width:
-                part = np.pad(part, (0, self._n_rows * width - part.size))
-            rows = np.ascontiguousarray(part).reshape(self._n_rows, width)
-            kernels.unpack_balanced(memory, 0, rows, self._field.word_primes(word))
+            kernels.unpack_balanced(memory, 0, self._rows(word, units, width), self._field.word_primes(word))
         return self._memory[: len(self._field.primes)]
+
+    def combined(self, units: slice, columns: slice, factors: Floats, scales: Floats, out: Floats) -> None:
+        """Write sums of the rows of a piece times factors, shape (n_primes, sums, rows), to its columns of `out`.
+
+        Args:
+            units: which ones the piece holds.
+            columns: its place in each row, in units.
+            factors: balanced residues, shape (n_primes, sums, rows).
+            scales: factors of the first sums, shape (n_primes, so many of them, columns of the piece).
+            out: shape (n_primes, sums, at least so many columns).
+        """
+        width = (columns.stop - columns.start) * self._unit
+        factors = np.ascontiguousarray(factors)
+        for word in range(self._field.n_words):
+            of_word = slice(word * RESIDUES_PER_WORD, (word + 1) * RESIDUES_PER_WORD)
+            primes = np.array(self._field.primes[of_word], dtype=np.float64)
+            rows, first = self._rows(word, units, width), columns.start * self._unit
+            combined_rows(out[of_word], first, self._unpacked, rows, factors[of_word], scales[of_word], primes)
+
+    def _rows(self, word: int, units: slice, width: int) -> Words:
+        part = self._words[word, units.start * self._unit : units.stop * self._unit]
+        if part.size < self._n_rows * width:
+            part = np.pad(part, (0, self._n_rows * width - part.size))
+        return np.ascontiguousarray(part).reshape(self._n_rows, width)
 
 
 class Folded:
@@ -209,9 +253,9 @@ class Folded:
         self, field: ResidueField, schedule: Schedule, left: Sequence[Words], right: Sequence[Words], masks: Words
     ) -> None:
         self._field, self._schedule = field, schedule
-        pieces = _Pieces(field, schedule, left, schedule.group)
+        pieces = _Pieces(field, schedule, left, schedule.unit)
         is_square = len(left) == len(right) and all(a is b for a, b in zip(left, right, strict=True))
-        others = pieces if is_square else _Pieces(field, schedule, right, schedule.group)
+        others = pieces if is_square else _Pieces(field, schedule, right, schedule.unit)
         self._first: tuple[_Pieces, _Pieces] | None = (pieces, others)
         self._masks = balanced(field, masks)
         self._left = self._right = np.empty(0)
@@ -262,45 +306,47 @@ class Folded:
 
     def _first_answer(self, left: _Pieces, right: _Pieces, weights: Weights) -> Floats:
         """One prime at a time: what is scaled for it stays in the cache until it is multiplied."""
-        field, n_rows, repetitions = self._field, self._schedule.rows[0], weights.groups.shape[1]
+        field, n_rows, all_repetitions = self._field, self._schedule.rows[0], weights.groups.shape[1]
+        is_single = self._schedule.is_single
+        repetitions = 1 if is_single else all_repetitions
         total = np.zeros((len(field.primes), repetitions * n_rows, n_rows))
         scaled = np.empty((repetitions, n_rows, 0))
-        for groups, columns in self._schedule.pieces():
-            rows = left.unpacked(groups, columns)
-            others = rows if right is left else right.unpacked(groups, columns)
-            factors = self._group_factors(weights, columns)
+        for units, columns in self._schedule.pieces():
+            rows = left.unpacked(units, columns)
+            others = rows if right is left else right.unpacked(units, columns)
+            factors = None if is_single else self._group_factors(weights, columns)
             if scaled.shape[2] != rows.shape[2]:
                 scaled = np.empty((repetitions, *rows.shape[1:]))
             for i, p in enumerate(field.primes):
-                for repetition in range(repetitions):
-                    kernels.scale_balanced(scaled[repetition], rows[i], factors[i, repetition], float(p), 1.0 / p)
+                lefts = rows[i]
+                if factors is not None:
+                    for to, scales in zip(scaled, factors[i], strict=True):
+                        kernels.scale_balanced(to, rows[i], scales, float(p), 1.0 / p)
+                    lefts = scaled.reshape(len(total[i]), -1)
                 for start in range(0, rows.shape[2], _PIECE):  # a group may be longer than what is added up exactly
                     part = slice(start, start + _PIECE)
-                    total[i] += scaled.reshape(len(total[i]), -1)[:, part] @ others[i, :, part].T
+                    total[i] += lefts[:, part] @ others[i, :, part].T
                     kernels.reduce_balanced(total[i].reshape(-1), float(p), 1.0 / p)
-        return total.reshape(len(field.primes), repetitions, n_rows, n_rows)
+        found = total.reshape(len(field.primes), repetitions, n_rows, n_rows)
+        return np.repeat(found, all_repetitions, axis=1) if is_single else found
 
     def _first_folded(self, left: _Pieces, right: _Pieces, weights: Weights, factors: Factors) -> tuple[Floats, Floats]:
         """Both vectors of a square are folded by one product of matrices."""
-        field, group, repetitions = self._field, self._schedule.group, factors.left.shape[1]
-        folded = [self._new(repetitions, self._schedule.columns) for _ in range(2)]
+        repetitions = factors.left.shape[1]
         both = np.concatenate([factors.left, factors.right], axis=1)
-        found = np.empty((len(field.primes), 2 * repetitions, 0))
-        for groups, columns in self._schedule.pieces():
-            place = slice(columns.start * group, columns.stop * group)
-            if found.shape[2] != place.stop - place.start:
-                found = np.empty((*found.shape[:2], place.stop - place.start))
-            rows = left.unpacked(groups, columns)
+        none = np.empty((len(both), 0, 0))
+        if right is left:
+            folded = self._new(2 * repetitions, self._schedule.columns)
+        else:
+            folded, other = (self._new(repetitions, self._schedule.columns) for _ in range(2))
+        for units, columns in self._schedule.pieces():
+            scales = none if self._schedule.is_single else self._group_factors(weights, columns)
             if right is left:
-                np.matmul(both, rows, out=found)
+                left.combined(units, columns, both, scales, folded)
             else:
-                np.matmul(factors.left, rows, out=found[:, :repetitions])
-                np.matmul(factors.right, right.unpacked(groups, columns), out=found[:, repetitions:])
-            reduce_in_place(field, found)
-            folded[1][:, :, place] = found[:, repetitions:]
-            found[:, :repetitions] *= self._group_factors(weights, columns)
-            folded[0][:, :, place] = found[:, :repetitions]
-        return reduce_in_place(field, folded[0]), folded[1]
+                left.combined(units, columns, factors.left, scales, folded)
+                right.combined(units, columns, factors.right, none, other)
+        return (folded[:, :repetitions], folded[:, repetitions:]) if right is left else (folded, other)
 
     def _group_factors(self, weights: Weights, columns: slice) -> Floats:
         factors = balanced(self._field, weights.groups[:, :, columns])
@@ -309,10 +355,12 @@ class Folded:
 
 def weighted_claims(field: ResidueField, schedule: Schedule, weights: Weights, claims: Sequence[Words]) -> Words:
     """Return sum_ic rho_i s_c h_ic of claimed sums, as arrays that follow each other; shape (n_words, repetitions)."""
+    if schedule.is_single:
+        return np.repeat(np.concatenate(claims, axis=1), weights.groups.shape[1], axis=1)
     pieces = _Pieces(field, schedule, claims, 1)
     total = np.zeros((len(field.primes), weights.groups.shape[1]))
-    for groups, columns in schedule.pieces():
-        combined = reduce_in_place(field, weights.rows @ pieces.unpacked(groups, columns))
+    for units, columns in schedule.pieces():
+        combined = reduce_in_place(field, weights.rows @ pieces.unpacked(units, columns))
         combined *= balanced(field, weights.groups[:, :, columns])
         total += combined.sum(axis=-1)
         reduce_in_place(field, total)

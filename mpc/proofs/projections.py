@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from entropy import KeyStream
 from mpc.arithmetic import kernels
-from mpc.arithmetic.balanced import balanced, packed
+from mpc.arithmetic.balanced import balanced, packed, reduce_in_place
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.kernels import RESIDUES_PER_WORD, Floats
 from mpc.arithmetic.words import Words
@@ -17,20 +16,20 @@ _PANEL_ROWS = 512
 """Rows that are unpacked and projected at once."""
 
 
-def column_factors(coin: KeyStream, bound: NormBound) -> NDArray[np.int64]:
+def column_factors(coin: KeyStream, bound: NormBound) -> Floats:
     """Return sigma of one dealer, shape (N_PROJECTIONS, columns), entries -1, 0, 0, 1, of bounded norm.
 
     All members that hold the coin draw the same.
     """
     while True:
         found = _ternary(coin, (N_PROJECTIONS, bound.whole_width))
-        if np.linalg.norm(found @ found.T, 2) <= bound.squared_operator_bound * (1 - 1e-9):
-            return found.astype(np.int64)
+        small = found.astype(np.float32)  # exact: products of fewer than 2^24 entries
+        products = small.T @ small if bound.whole_width < N_PROJECTIONS else small @ small.T
+        if np.linalg.eigvalsh(products.astype(np.float64))[-1] <= bound.squared_operator_bound * (1 - 1e-9):
+            return found
 
 
-def projected(
-    field: ResidueField, coin: KeyStream, rows: Sequence[Words], factors: Sequence[NDArray[np.int64]]
-) -> Words:
+def projected(field: ResidueField, coin: KeyStream, rows: Sequence[Words], factors: Sequence[Floats]) -> Words:
     """Return shares of rho_k' Y_q sigma_qk for each dealer q, the coefficients rho drawn from the coin.
 
     Args:
@@ -61,24 +60,22 @@ def projected(
                 total += rho @ residues[:n_panel]  # below 2^20 each: exact for 2^32 rows
     found = []
     for total, p in zip(sums, field.primes, strict=True):
-        reduced = total.astype(np.int64) % p
+        kernels.reduce_balanced(total.reshape(-1), float(p), 1.0 / p)
         by_dealer = [
-            (reduced[:, first:last] * sigma).sum(axis=1) % p
+            (total[:, first:last] * sigma).sum(axis=1)
             for first, last, sigma in zip(ends, ends[1:], factors, strict=False)
         ]
         found.append(np.stack(by_dealer))
-    return field.pack(found)
+    return packed(field, reduce_in_place(field, np.stack(found)))
 
 
-def _projected_row(
-    field: ResidueField, rho: Floats, rows: Sequence[Words], factors: Sequence[NDArray[np.int64]]
-) -> Words:
+def _projected_row(field: ResidueField, rho: Floats, rows: Sequence[Words], factors: Sequence[Floats]) -> Words:
     """Return the projections of single rows: columns first, as there are no rows to add up."""
     by_dealer = []
     for words, sigma in zip(rows, factors, strict=True):
-        sums = balanced(field, np.ascontiguousarray(words[:, 0])) @ sigma.T.astype(np.float64)  # below 2^53: exact
+        sums = balanced(field, np.ascontiguousarray(words[:, 0])) @ sigma.T  # below 2^53: exact
         by_dealer.append(sums * rho)
-    return packed(field, np.stack(by_dealer, axis=1))
+    return packed(field, reduce_in_place(field, np.stack(by_dealer, axis=1)))
 
 
 def _ternary(coin: KeyStream, shape: tuple[int, int]) -> Floats:

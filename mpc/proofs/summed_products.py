@@ -20,14 +20,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from entropy import KeyStream
+from mpc.arithmetic.balanced import balanced, packed
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.gram import upper_triangle_indices
+from mpc.arithmetic.kernels import RESIDUES_PER_WORD
 from mpc.arithmetic.matmul import matrix_product
 from mpc.arithmetic.words import Words
 from mpc.proofs.folding import Schedule
+from mpc.proofs.folding_kernels import COLUMNS_AT_ONCE, ROWS_AT_ONCE, combined_rows
 
 N_VECTORS = 3
 """Pairs of random vectors."""
+
+FIRST_ROWS = 24
+"""Rows of the first fold; see `Schedule`. Vectors are short beside what they are made of."""
+
+_PANEL_ROWS = 256
+"""Rows that are unpacked and multiplied at once."""
 
 Factor = Sequence[Words]
 """My shares of a factor with k as rows: blocks of columns beside each other, shape (n_words, k, columns) each."""
@@ -107,17 +116,27 @@ class Claims:
 
 def schedule_of(length: int) -> Schedule:
     """Return how vectors of the proof of a sum are folded: it claims one number of each two of them."""
-    return Schedule(1, length)
+    return Schedule(1, length, FIRST_ROWS)
 
 
 def _applied(field: ResidueField, factor: Factor, vectors: Words) -> Words:
-    """Return a factor times vectors, shape (n_words, k, vectors)."""
-    total, start = field.zeros((factor[0].shape[1], vectors.shape[2])), 0
-    for block in factor:
-        end = start + block.shape[2]
-        field.accumulate(total, matrix_product(field, block, vectors[:, start:end]))
-        start = end
-    return total
+    """Return a factor times vectors, shape (n_words, k, vectors): all its blocks at once, a few rows of them.
+
+    Columns of a factor become rows, so that the rest is a fold.
+    """
+    n_rows, ends = factor[0].shape[1], np.cumsum([0, *(block.shape[2] for block in factor)])
+    factors = np.ascontiguousarray(np.swapaxes(balanced(field, vectors), 1, 2))
+    found = np.empty((*factors.shape[:2], n_rows))
+    memory = np.empty((ROWS_AT_ONCE, COLUMNS_AT_ONCE))
+    for word in range(field.n_words):
+        of_word = slice(RESIDUES_PER_WORD * word, RESIDUES_PER_WORD * (word + 1))
+        primes = np.array(field.primes[of_word], dtype=np.float64)
+        for start in range(0, n_rows, _PANEL_ROWS):
+            panel = np.empty((int(ends[-1]), min(_PANEL_ROWS, n_rows - start)), dtype=np.uint64)
+            for first, block in zip(ends, factor, strict=False):
+                panel[first : first + block.shape[2]] = block[word, start : start + panel.shape[1]].T
+            combined_rows(found[of_word], start, memory, panel, factors[of_word], factors[of_word, :0], primes)
+    return np.swapaxes(packed(field, found), 1, 2)
 
 
 def _row(parts: Sequence[Words]) -> Words:

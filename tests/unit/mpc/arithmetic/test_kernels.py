@@ -84,6 +84,23 @@ def test_balanced_residues_reach_half_the_prime_on_both_sides():
     assert panel[:, 0].tolist() == [[p // 2, -(p // 2), -1] for p in field.primes]
 
 
+@pytest.mark.parametrize("n_primes", [1, 2, 3])
+def test_residues_that_are_reduced_or_balanced_are_packed_as_they_were(n_primes):
+    field = ResidueField(n_primes)
+    ends = [np.array([0, 1, p // 2, p // 2 + 1, -(p // 2), -(p // 2) - 1, p - 1, -1]) for p in field.primes]
+    out = np.empty(8, dtype=np.uint64)
+    kernels.pack_balanced(out, np.array(ends, dtype=np.float64), field.word_primes(0))
+    np.testing.assert_array_equal(out, field.pack([e % p for e, p in zip(ends, field.primes, strict=True)])[0])
+
+
+def test_rows_are_reduced_each_by_its_own_prime():
+    sums = np.array([[2.0**52, -(2.0**50), 5.0]] * 3)
+    kernels.reduce_all_balanced(sums, np.array(PRIMES[:3], dtype=np.float64))
+    for row, p in zip(sums, PRIMES, strict=False):
+        assert np.abs(row).max() <= p / 2 + 1
+        assert [int(s) % p for s in row] == [2**52 % p, -(2**50) % p, 5]
+
+
 @njit
 def reduce_all(sums, p, inverse):
     out = np.empty_like(sums)

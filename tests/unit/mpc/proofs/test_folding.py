@@ -36,7 +36,7 @@ def test_a_schedule_ends_with_one_entry_and_its_error_is_below_2_to_the_minus_47
     schedule = Schedule(n_groups, group)
     left = schedule.columns
     assert left * schedule.rows[0] >= n_groups * group
-    assert left % group == 0
+    assert left % schedule.unit == 0
     assert schedule.rows[0] <= FIRST_ROWS
     for k in schedule.rows[1:]:
         assert k <= MOST_ROWS
@@ -144,16 +144,38 @@ def best_lie(field):
     return lie
 
 
-@pytest.mark.parametrize("length", [8, 600])
-def test_the_best_known_lie_is_accepted_as_often_as_theory_says(length):
-    """Two chances of 1 / p by the weights and in each fold: one row's factor is 0, or the other vector's."""
-    p, n_trials = 61, 20_000
-    field, schedule = ResidueField.over([p]), Schedule(length)
+def sum_of(field, products):
+    return field.pack([r.sum(keepdims=True) % p for r, p in zip(field.residues(products), field.primes, strict=True)])
+
+
+@pytest.mark.parametrize("n_primes", [1, 4])
+@pytest.mark.parametrize("length", [2, 23, 5000])
+def test_a_single_claim_about_all_products_is_accepted_if_it_is_true(n_primes, length):
+    field, schedule = ResidueField(n_primes), Schedule(1, length, 24)
+    left, right = (random_words(field, length, side) for side in "xy")
+    claim = sum_of(field, field.multiply(left, right))
+    assert schedule.rows[0] == min(24, length)
+    for vectors in ((left, right, claim), (left, left, sum_of(field, field.multiply(left, left)))):
+        assert is_accepted(field, *folds(field, schedule, *vectors, stream("coin")))
+    wrong = field.add(claim, field.encode(np.array([1])))
+    assert not is_accepted(field, *folds(field, schedule, left, right, wrong, stream("coin")))
+
+
+@pytest.mark.parametrize("schedule", [Schedule(8), Schedule(600), Schedule(1, 600)])
+def test_the_best_known_lie_is_accepted_as_often_as_theory_says(schedule):
+    """Two chances of 1 / p by the weights and in each fold: one row's factor is 0, or the other vector's.
+
+    A single claim has no weights.
+    """
+    p, n_trials, length = 61, 20_000, schedule.n_groups * schedule.group
+    field = ResidueField.over([p])
     left, right = (random_words(field, length, side) for side in "xy")
     claims = field.multiply(left, right)
+    if schedule.is_single:
+        claims = sum_of(field, claims)
     claims[:, :1] = field.add(np.ascontiguousarray(claims[:, :1]), field.encode(np.array([1])))
     lied = folds(field, schedule, left, right, claims, stream("coins"), repetitions=n_trials, lie=best_lie(field))
-    expected = 1 - (1 - 1 / p) ** (2 * (1 + len(schedule.rows)))
+    expected = 1 - (1 - 1 / p) ** (2 * (1 - schedule.is_single + len(schedule.rows)))
     deviation = (expected * (1 - expected) / n_trials) ** 0.5
     assert abs(accepted(field, *lied).mean() - expected) < 4 * deviation
     assert expected < 2 ** schedule.log2_error(field, 1)
