@@ -14,7 +14,7 @@ from analyses.kept_moments.synthetic.sources import Layout, layout_of
 from analyses.kept_moments.synthetic.tasks import tasks
 from analyses.second_moments.released import ReleasedMoments
 
-MAX_ROWS = 10_000_000
+MAX_ROWS = 1_000_000
 DEFAULT_ROWS = 10_000
 
 CLEAR = 3.0
