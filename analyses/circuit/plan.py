@@ -13,9 +13,11 @@ from analyses.circuit.errors import errors_of
 from analyses.circuit.exclusion import Condition, exclusive_values
 from analyses.circuit.functions import Range
 from analyses.circuit.program import MAX_MASKED, Program, program_of, ranges_of
+from analyses.circuit.proven import check_proven, masked_delta, proven_bounds
 from analyses.circuit.steps import check_room, n_masked, walk_through
 from analyses.job.declared_rows import JointRowsParams, parameters_of
 from analyses.job.job import Job, JobError
+from analyses.job.norm_bounds import Bounds, fitted, with_proofs
 from analyses.job.plan import Plan, check_roster, check_schemas, protected_of, protects_persons
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema, Table
@@ -23,14 +25,13 @@ from analyses.rows.integer_column import nearest_places
 from analyses.rows.own_rows import OwnRows
 from analyses.rows.traffic import JointTraffic
 from dp.cost.accounting import CalibrationError
-from dp.cost.views import Protected, View
+from dp.cost.views import View
 from dp.mechanism.shared_laplace import SharedLaplace, least_variance_noise, noise_fields, shared_noise
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.moduli import PRIMES
 from mpc.errors import FieldTooSmallError, LocalFaultError, TooFewPartiesError
-from mpc.protocol.operations.bits import STATISTICAL_BITS
 from mpc.traffic.walk import Traffic
 
 ROWS_PER_BLOCK = 1 << 13
@@ -98,6 +99,16 @@ class CircuitPlan(Plan):
         return exclusive_values(self.program, self.ranges)
 
     @property
+    def proves_products(self) -> bool:
+        """See `Plan`."""
+        return True
+
+    @cached_property
+    def norm_bounds(self) -> Bounds:
+        """See `Plan`: each value of a row lies in the bounds of its column, and whether it counts is 0 or 1."""
+        return fitted(proven_bounds(self.job, self.schemas, self.params.max_rows), self.n_primes)
+
+    @property
     def widths(self) -> dict[int, int]:
         """Owner to the number of integers that it brings per row; the first one says besides whether the row counts."""
         first = self.owners[0] if protects_persons(self.job) else 0
@@ -118,8 +129,13 @@ class CircuitPlan(Plan):
 
     @cached_property
     def releases(self) -> tuple[PlannedRelease, ...]:
-        """The one release; every compute party adds its noise."""
-        return (PlannedRelease(self.noise, self.compute_members),)
+        """The one release, to which every compute party adds its noise, and what proofs show."""
+        return (PlannedRelease(self.noise, self.compute_members), *self.proof_releases)
+
+    @property
+    def delta_of_releases(self) -> float:
+        """See `Plan`: masked openings take the rest."""
+        return self.job.privacy.delta - masked_delta(self.job, self.n_masked, self.protected)
 
     @property
     def standard_errors(self) -> list[float]:
@@ -129,8 +145,7 @@ class CircuitPlan(Plan):
     def report_of_releases(self) -> dict[str, Any]:
         """Return the cost in both views, and for each opening its range, weight and error."""
         what = f"the {len(self.weights)} sums of program {self.program.digest}"
-        besides = masked_delta(self.n_masked, self.protected)
-        report = self.noise.report(what, self.job.privacy.delta - besides) | {"delta": self.job.privacy.delta}
+        report = self.noise.report(what, self.delta_of_releases) | {"delta": self.job.privacy.delta}
         opened = zip(
             self.program.opened,
             self.opened_ranges,
@@ -150,7 +165,7 @@ class CircuitPlan(Plan):
                     for s, r, w, e, only, rounding in opened
                 ],
                 "masked_openings_per_row": self.n_masked,
-                "delta_of_masked_openings": besides,
+                "delta_of_masked_openings": masked_delta(self.job, self.n_masked, self.protected),
             }
         }
 
@@ -163,7 +178,7 @@ class CircuitPlan(Plan):
         """See `Plan`, and `analyses.circuit.protocol.party`."""
         joint = JointTraffic(self, n_rows)
         joint.join()
-        joint.noise(len(self.weights))
+        joint.noise_of(len(self.weights), self.noise.noise_tail_bound(LOG2_WRAP_PROBABILITY))
         joint.rows_in_step(
             self.widths,
             joint.n_rows,
@@ -216,6 +231,16 @@ class ColumnRows(OwnRows):
         return integers, mapped, 0
 
 
+class ColumnPlaces(ColumnRows):
+    """My rows as they are proven: how far each value lies above the lower bound of its column."""
+
+    def __call__(self, rows: slice) -> NDArray[np.int64]:
+        """See `ColumnRows`."""
+        integers = super().__call__(rows)
+        integers[:, : len(self._columns)] -= np.array([int(column.lower) for column in self._columns])
+        return integers
+
+
 def sensitivities(
     ranges: Sequence[Range], weights: Sequence[int], exclusive: Sequence[Condition | None]
 ) -> Mapping[View, VectorSensitivity]:
@@ -261,18 +286,6 @@ def _largest(moves: Sequence[int], leaving: Sequence[int], exclusive: Sequence[C
     return always + max([*within.values(), two])
 
 
-def masked_delta(n_masked: int, protected: Protected) -> float:
-    """Return how much of delta the masked openings of comparisons and functions take, so many per row.
-
-    Let H be what t parties see where the openings of one record's rows are those of another record, and all else is
-    as it is. Each opening tells two values apart with an advantage of at most 2^-40 (`mpc.protocol.operations.bits`),
-    so what they see is within n 2^-40 of H, and H differs from what they see of the neighbour in the released sums
-    alone, which cost (epsilon, delta'): delta = delta' + n 2^-40. Twice that is taken: a record that finds or loses a
-    match changes which rows there are at two places.
-    """
-    return 2 * n_masked * protected.most_rows * 2.0**-STATISTICAL_BITS
-
-
 def weights_of(ranges: Sequence[Range]) -> tuple[int, ...]:
     """Return for each range a factor that brings its size near the largest one's; noise is alike on all."""
     sizes = [max(abs(low), abs(high)) for low, high in ranges]
@@ -310,6 +323,8 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> CircuitPlan:
     check_schemas(job, tuple(schemas))
     params = parameters_of(job, schemas, CircuitParams)
     program = program_of(params.program)
+    if job.is_malicious:
+        check_proven(program)
     bounds = bounds_of(job, schemas)
     ranges = ranges_of(program, bounds, t=job.t)
     unused = sorted(set(bounds) - set(program.columns))
@@ -328,25 +343,34 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> CircuitPlan:
     if masked > MAX_MASKED:
         raise JobError(f"parameters.program: {masked} values per row are opened under masks, more than {MAX_MASKED}")
     target, protected = job.privacy, protected_of(job, tuple(schemas))
-    besides = masked_delta(masked, protected)
+    besides = masked_delta(job, masked, protected)
     if besides >= target.delta:
         raise JobError(
             f"privacy.delta: {target.delta:g} is not more than the {besides:.2g} that comparisons take of it"
         )
-    try:
-        noise = least_variance_noise(
+    moves = sensitivities(opened, weights, exclusive_values(program, ranges))
+    largest = max(w * max(abs(low), abs(high)) for w, (low, high) in zip(weights, opened, strict=True))
+    beside = target.model_copy(update={"delta": target.delta - besides})
+    proven = proven_bounds(job, schemas, params.max_rows)
+
+    def calibrated(epsilon: float) -> SharedSkellam | SharedLaplace:
+        return least_variance_noise(
             length=len(weights),
-            sensitivities=sensitivities(opened, weights, exclusive_values(program, ranges)),
+            sensitivities=moves,
             n_parties=len(job.compute_parties),
             colluding=job.t,
             view=target.view,
-            epsilon=target.epsilon,
-            delta=target.delta - besides,
+            epsilon=epsilon,
+            delta=beside.delta,
             protected=protected,
         )
-        largest = max(w * max(abs(low), abs(high)) for w, (low, high) in zip(weights, opened, strict=True))
+
+    def bound_of(noise: SharedSkellam | SharedLaplace) -> int:
         total = params.max_rows * largest + noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
-        n_primes = _n_primes(total, program, ranges, job.t)
+        return ResidueField(_n_primes(total, program, ranges, job.t)).half_order  # that of the field which is needed
+
+    try:
+        noise, n_primes = with_proofs(calibrated, bound_of, proven, beside, protected)
     except CalibrationError as error:
         raise JobError(f"privacy: {error}") from error
     except (FieldTooSmallError, TooFewPartiesError) as error:

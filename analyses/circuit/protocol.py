@@ -15,16 +15,17 @@ from typing import Any
 import numpy as np
 
 from analyses.circuit.forecast import forecast, signal
-from analyses.circuit.plan import ROWS_PER_BLOCK, CircuitParams, CircuitPlan, ColumnRows, plan
+from analyses.circuit.plan import ROWS_PER_BLOCK, CircuitParams, CircuitPlan, ColumnPlaces, ColumnRows, plan
 from analyses.circuit.reference import reference
 from analyses.circuit.steps import row_sums
 from analyses.job.analysis import Analysis
 from analyses.job.plan import protects_persons
-from analyses.job.schema import LocalReport, Table
+from analyses.job.schema import ColumnSchema, LocalReport, Table
 from analyses.job.survival import products_opened_once
 from analyses.rows.joint_computation import JointComputation, joined
 from analyses.rows.own_rows import report_of
 from mpc.protocol.session import Session
+from mpc.protocol.shared import SharedArray
 
 __all__ = ["ANALYSIS", "CircuitParams", "CircuitPlan", "coordinator", "party", "plan", "reference"]
 
@@ -46,13 +47,14 @@ async def party(session: Session, plan: CircuitPlan, table: Table | None) -> Loc
     Cost: for each block of rows, the rounds of each step.
     """
     async with joined(session, plan, table) as (c, n_rows, counting, table):
-        mine = None if table is None else ColumnRows(plan, session.me, table, counting)
+        kind = ColumnPlaces if plan.norm_bounds else ColumnRows
+        mine = None if table is None else kind(plan, session.me, table, counting)
         total = await c.noise_of(plan.noise, (len(plan.weights),))
         shapes = {owner: (width,) for owner, width in plan.widths.items()}
         bound = max(max(abs(low), abs(high)) for low, high in plan.ranges.values())
         async for blocks in c.rows_in_step(shapes, n_rows, mine, height=ROWS_PER_BLOCK, bound=bound):
             columns = {
-                f"{plan.schema_of(owner).party}.{column.name}": blocks[owner][:, place]
+                f"{plan.schema_of(owner).party}.{column.name}": _values(plan, blocks[owner][:, place], column)
                 for owner in plan.owners
                 for place, column in enumerate(plan.schema_of(owner).columns)
             }
@@ -61,6 +63,11 @@ async def party(session: Session, plan: CircuitPlan, table: Table | None) -> Loc
             total += sums * np.array(plan.weights, dtype=object)
         await c.release(total)
     return report_of(mine, n_rows)
+
+
+def _values(plan: CircuitPlan, rows: SharedArray, column: ColumnSchema) -> SharedArray:
+    """Return the values of a column, of rows as they are dealt."""
+    return rows + int(column.lower) if plan.norm_bounds else rows
 
 
 async def coordinator(session: Session, plan: CircuitPlan) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The steps of a program on shares, and what they send.
 
 A step's value is reduced to degree t only where something needs that: a further product, or a comparison. What is
-summed may be a product as it is.
+summed may be a product as it is, unless products are proven: then each is reduced at once.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,9 @@ from analyses.circuit.program import MASKED, Program, Step
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.moduli import PRIMES
 from mpc.errors import FieldTooSmallError, LocalFaultError
-from mpc.protocol.operations.functions import Functions
+from mpc.proofs.proven_bits import MOST_ROWS, WIDTH
+from mpc.protocol.computation import Computation
+from mpc.protocol.operations.bits import high_bits
 from mpc.protocol.shared import SharedArray, stack
 from mpc.traffic import circuits
 from mpc.traffic.shares import ShareTraffic
@@ -21,7 +23,7 @@ Value = SharedArray | int
 
 
 async def row_sums(
-    c: Functions,
+    c: Computation,
     program: Program,
     ranges: Mapping[str, Range],
     columns: Mapping[str, SharedArray],
@@ -39,6 +41,8 @@ async def row_sums(
     Cost: rounds of each step, one after the other; `walk_through` says which.
     """
     values: dict[str, Value] = {}
+    n_rows = next(iter(columns.values())).shape[0]
+    prepared = prepared_before(program, ranges, c.field, c.t, n_rows)
 
     async def low(operand: str | int) -> Value:
         value = values[operand] if isinstance(operand, str) else operand
@@ -48,6 +52,8 @@ async def row_sums(
         return value
 
     for step in program.steps:
+        if step.name in prepared:
+            await c.prepare_bits(prepared[step.name])
         if step.operation == "column":
             value = columns[str(step.operands[0])]
         elif step.operation in ("add", "sub"):
@@ -62,14 +68,23 @@ async def row_sums(
         values[step.name] = replace(value, bound=_size(ranges[step.name]))
     if counting is None:
         return stack([_array(values[str(step.operands[0])]).sum(0) for step in program.opened])
-    return stack([(_array(await low(step.operands[0])) * counting).sum(0) for step in program.opened])
+    sums = [await _product(c, _array(await low(step.operands[0])), counting) for step in program.opened]
+    return stack([array.sum(0) for array in sums])
 
 
-async def _applied(c: Functions, step: Step, ranges: Mapping[str, Range], operands: list[Value]) -> SharedArray:
+async def _product(c: Computation, a: SharedArray, b: SharedArray) -> SharedArray:
+    """Return a product as it may be summed and opened: as it is, or where products are proven, reduced."""
+    return a * b if c.product_degree > c.t else await c.multiply(a, b)
+
+
+async def _applied(c: Computation, step: Step, ranges: Mapping[str, Range], operands: list[Value]) -> SharedArray:
     """Return what a step that multiplies or compares makes of operands of degree t."""
     name = step.operation
     if name == "mul":
-        return _array(operands[0] * operands[1])
+        a, b = operands
+        if isinstance(a, SharedArray) and isinstance(b, SharedArray):
+            return await _product(c, a, b)
+        return _array(a * b)
     if name in ("low_bits", "floor_shift"):
         x, n_bits = operands
         assert isinstance(n_bits, int), "ranges have been computed"
@@ -83,7 +98,7 @@ async def _applied(c: Functions, step: Step, ranges: Mapping[str, Range], operan
         return await FUNCTIONS[name].run(c, *arrays, scale_bits, ranges_of_operands(step, ranges))
     if name == "select":
         bit, x, y = arrays
-        return y + bit * (x - y)
+        return y + await _product(c, bit, x - y)
     compared: SharedArray = await getattr(c, name)(*arrays, bound=largest_difference(step, ranges))
     return compared
 
@@ -129,16 +144,51 @@ def n_masked(program: Program, ranges: Mapping[str, Range], t: int) -> int:
     return share.n_opened
 
 
+def prepared_before(
+    program: Program, ranges: Mapping[str, Range], field: ResidueField, t: int, n_rows: int
+) -> dict[str, int]:
+    """Return before which steps bits of masks are prepared where they are proven, and how many, for so many rows.
+
+    They are those of this step and of as many further ones as one proof is about at most.
+    """
+    found: dict[str, int] = {}
+    name = ""
+    for step in program.steps:
+        if step.operation in MASKED:
+            n_bits, largest = n_bits_of(step, ranges), _largest_masked(step, ranges)
+            offset = 1 << max(largest.bit_length(), n_bits)
+            needed = n_rows * (n_bits + high_bits(field, t, offset + largest, n_bits))
+            if not name or found[name] + needed > WIDTH * MOST_ROWS:
+                name, found[step.name] = step.name, 0
+            found[name] += needed
+    return found
+
+
+def _largest_masked(step: Step, ranges: Mapping[str, Range]) -> int:
+    """Return the bound of what a step opens under a mask."""
+    is_shift = step.operation in ("low_bits", "floor_shift")
+    return _size(ranges_of_operands(step, ranges)[0]) if is_shift else largest_difference(step, ranges)
+
+
 def walk_through(
     share: ShareTraffic, program: Program, ranges: Mapping[str, Range], n_rows: int, *, counts: bool
 ) -> None:
     """Walk through `row_sums`; `counts` says whether some rows may not count."""
     degrees: dict[str, int] = {}
+    field = ResidueField(share.n_primes)
+    prepared = prepared_before(program, ranges, field, share.t, n_rows)
+
+    def multiplied() -> int:
+        if share.product_degree == share.t:
+            share.reduce(n_rows)
+        return share.product_degree
 
     def of(operand: str | int) -> int:
         return degrees[operand] if isinstance(operand, str) else 0
 
     for step in program.steps:
+        if step.name in prepared:
+            share.prepare_bits(prepared[step.name])
         if step.operation == "column":
             degrees[step.name] = share.t
             continue
@@ -152,13 +202,14 @@ def walk_through(
         degrees[step.name] = share.t
         if step.operation in ("mul", "select"):
             secret = [o for o in step.operands if isinstance(o, str)]
-            degrees[step.name] = 2 * share.t if step.operation == "select" or len(secret) > 1 else share.t
+            degrees[step.name] = multiplied() if step.operation == "select" or len(secret) > 1 else share.t
         else:
             _walk_through_masked(share, step, ranges, n_rows, of(step.operands[0]))
     for step in program.opened if counts else ():
         if of(step.operands[0]) > share.t:
             share.reduce(n_rows)
             degrees[str(step.operands[0])] = share.t
+        multiplied()
 
 
 def _walk_through_masked(
@@ -172,12 +223,8 @@ def _walk_through_masked(
     if step.operation in FUNCTIONS:
         FUNCTIONS[step.operation].walk(share, n_rows, *given)
         return
-    n_bits = n_bits_of(step, ranges)
-    if step.operation == "equal":
-        circuits.is_zero(share, n_rows, n_bits)
-        return
-    is_shift = step.operation in ("low_bits", "floor_shift")
-    circuits.low_bits(share, n_rows, n_bits, _size(given[0]) if is_shift else None)
+    walk = circuits.is_zero if step.operation == "equal" else circuits.low_bits
+    walk(share, n_rows, n_bits_of(step, ranges), _largest_masked(step, ranges))
     if step.operation in ("minimum", "maximum"):
         circuits.select(share, n_rows)
 

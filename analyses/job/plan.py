@@ -92,7 +92,7 @@ class Plan(PublicModel):
         """Return what changes in a report as proofs of rows are released besides."""
         views = {}
         for view in VIEWS:
-            bound = composed_epsilon(self.privacy_events(view), self.job.privacy.delta)
+            bound = composed_epsilon(self.privacy_events(view), self.delta_of_releases)
             views[view] = report["views"][view] | {
                 "epsilon": bound.epsilon,
                 "accounting": "privacy loss distribution" if bound.order is None else "renyi",
@@ -112,6 +112,11 @@ class Plan(PublicModel):
         Made once for a plan, and no part of its JSON or digest: it follows from the fields. Empty where `is_exact`.
         """
         raise NotImplementedError
+
+    @property
+    def delta_of_releases(self) -> float:
+        """The delta of all releases together."""
+        return self.job.privacy.delta
 
     @property
     def norm_bounds(self) -> "Bounds":

@@ -3,6 +3,7 @@
     python -m bench.protocols.comparisons --elements 100000 --parties 3 --peer mpyc
     python -m bench.protocols.comparisons --operation sort --elements 1000 --peer mpyc
     python -m bench.protocols.comparisons --operation equal --elements 1000000
+    python -m bench.protocols.comparisons --elements 10000 --proven
 
 As `bench.protocols.products`: ours over mutual TLS on loopback, MPyC after ours over TCP without TLS, on the same
 integers; seconds are the slowest party's, processor seconds the busiest one's, bytes those of the party that sends
@@ -29,7 +30,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Run ours, and MPyC after it."""
     t = (options.parties - 1) // 2
     arguments = ["--operation", options.operation, "--elements", options.elements, "--colluding", t]
-    repeats = ["--repeats", 1 + options.repeats]
+    repeats = ["--repeats", 1 + options.repeats, *["--proven"] * options.proven]
     reports = run_members("bench.protocols.comparisons_member", options.parties, [*arguments, *repeats])
     seconds = [max(together) for together in zip(*(r["seconds"] for r in reports), strict=True)][1:]
     processor_s = [max(together) for together in zip(*(r["processor_s"] for r in reports), strict=True)][1:]
@@ -37,6 +38,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     report = {
         "bench": "comparisons",
         "operation": options.operation,
+        "proven": options.proven,
         "elements": options.elements,
         "parties": options.parties,
         "colluding": t,
@@ -69,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--elements", type=int, default=100_000)
     parser.add_argument("--parties", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=3, help="after a first one, which opens the streams")
+    parser.add_argument("--proven", action="store_true", help="prove bits and products, as where members may deviate")
     parser.add_argument("--peer", choices=("mpyc",), help="run its `less` or `sort` beside, on the same integers")
     options = parser.parse_args(arguments)
     if options.peer and options.operation not in ("less", "sort"):

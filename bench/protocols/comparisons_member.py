@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mpc.arithmetic.field import ResidueField
+from mpc.proofs.products import ProvenComputation
 from mpc.protocol.computation import Computation
 from mpc.protocol.operations.functions import weighted
 from mpc.protocol.shared import SharedArray
@@ -119,11 +120,13 @@ OPERATIONS = {
 }
 
 
-async def measure(config: MeshConfig, name: str, n_elements: int, t: int, repeats: int) -> dict[str, Any]:
+async def measure(
+    config: MeshConfig, name: str, n_elements: int, t: int, repeats: int, kind: type[Computation]
+) -> dict[str, Any]:
     everybody = tuple(config.names)
     operation = OPERATIONS[name]
     async with join_mesh(config, program=f"{name} {n_elements} {t} {repeats}") as session:
-        c = await Computation.start(session, ResidueField(operation.n_primes), len(everybody), t)
+        c = await kind.start(session, ResidueField(operation.n_primes), len(everybody), t)
         brought = [operand(dealer, n_elements) - LARGEST // 2 for dealer in (1, 2)]
         mine = brought[c.me - 1] if c.me <= 2 else None
         arrays = await c.inputs({1: (n_elements,), 2: (n_elements,)}, mine, bound=LARGEST // 2 + 1)
@@ -151,9 +154,11 @@ def main() -> None:
     parser.add_argument("--elements", type=int, required=True)
     parser.add_argument("--colluding", type=int, required=True)
     parser.add_argument("--repeats", type=int, required=True)
+    parser.add_argument("--proven", action="store_true", help="prove bits and products, as where members may deviate")
     options = parser.parse_args()
     config = MeshConfig.load(options.config)
-    measured = measure(config, options.operation, options.elements, options.colluding, options.repeats)
+    kind = ProvenComputation if options.proven else Computation
+    measured = measure(config, options.operation, options.elements, options.colluding, options.repeats, kind)
     print(json.dumps(asyncio.run(measured)))
 
 

@@ -41,10 +41,16 @@ projections of exact quadratics, Gentry, Halevi, Lyubashevsky [eprint 2021/1397]
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.moduli import PRIMES
-from mpc.proofs.four_squares import N_SQUARES
+from mpc.arithmetic.words import Words
+from mpc.proofs.four_squares import N_SQUARES, four_squares
 
 N_PROJECTIONS = 100
 
@@ -99,6 +105,31 @@ class NormBound:
         return self.squared_norm + (self.bit is not None)
 
     @property
+    def squared_norms(self) -> tuple[int, ...]:
+        """What the squares of each part of a row add up to; here of the row as a whole. Parts are equally long."""
+        return (self.squared_norm,)
+
+    def squared(self, field: ResidueField, rows: Words) -> Words:
+        """Return the elements of complete rows that are squared, or shares of them, part by part.
+
+        Args:
+            field: field of the elements.
+            rows: shape (n_words, n, whole_width).
+        """
+        return rows
+
+    def completion(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what completes rows, whatever they are: beyond their bound nothing does.
+
+        Args:
+            rows: shape (n, c).
+        """
+        if self.is_one_hot:
+            return np.asarray(1 - rows.sum(axis=1, keepdims=True), dtype=np.int64)
+        counted = rows if self.bit is None else np.delete(rows, self.bit, axis=1)
+        return four_squares(self.squared_norm - np.einsum("ij,ij->i", counted, counted))
+
+    @property
     def mask_variance(self) -> int:
         """Parameter of the discrete Gaussian masks."""
         return self.mask**2 * self.largest_squared_norm
@@ -118,6 +149,71 @@ class NormBound:
     def squared_operator_bound(self) -> int:
         """Bound of the squared norm of the K x w matrix of coefficients sigma."""
         return math.ceil((math.sqrt(N_PROJECTIONS / 2) + math.sqrt(self.whole_width / 2) + 3) ** 2)
+
+
+@dataclass(frozen=True)
+class EntryBounds(NormBound):
+    """What is proven of rows of which each entry has a range of its own: y_j is an integer from 0 to r_j.
+
+    Each entry is completed by four squares of its own,
+
+        (2 y_j - r_j)^2 + s_j1^2 + s_j2^2 + s_j3^2 + s_j4^2 = r_j^2,
+
+    which is true of integers for y_j = 0 .. r_j and for no others: the first square is r_j^2 at most. Projections are
+    of all y_j and s_ji, so these are at most 3 M in size, and the left side is at most (6 M + r_j)^2 + 36 M^2, below
+    `order_needed`. That y_j itself is projected matters: (Q + 1) / 2 is no small number, but 2 y_j is.
+
+    A whole row is y_1, ..., y_c and then s_11, ..., s_c4. Its squared norm is a sum of 4 r_j y_j - 3 y_j^2, at most
+    4/3 r_j^2. So `squared_norm`, on which masks and bounds of projections rest, is what no honest row exceeds.
+
+    Attributes:
+        ranges: r_j of each entry, 0 or more.
+    """
+
+    ranges: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, ranges: Sequence[int], most_rows: int) -> "EntryBounds":
+        """Return the bounds of rows with these ranges, with the smallest masks."""
+        longest = -(-4 * sum(r * r for r in ranges) // 3)
+        return cls(len(ranges), max(1, longest), most_rows, ranges=tuple(ranges))
+
+    @property
+    def dealt_width(self) -> int:
+        """See `NormBound`."""
+        return self.width * (1 + N_SQUARES)
+
+    @property
+    def whole_width(self) -> int:
+        """See `NormBound`."""
+        return self.dealt_width
+
+    @property
+    def squared_norms(self) -> tuple[int, ...]:
+        """See `NormBound`: a part is an entry and what completes it."""
+        return tuple(r * r for r in self.ranges)
+
+    def squared(self, field: ResidueField, rows: Words) -> Words:
+        """See `NormBound`: of each entry 2 y - r and its squares."""
+        n_rows, width = rows.shape[1], self.width
+        minus = field.encode(-np.array(self.ranges, dtype=np.int64))
+        entries = np.ascontiguousarray(rows[:, :, :width])
+        places = field.add(field.add(entries, entries), np.repeat(minus[:, None], n_rows, axis=1))
+        squares = rows[:, :, width:].reshape(field.n_words, n_rows, width, N_SQUARES)
+        parts = np.concatenate([places[..., None], squares], axis=3)
+        return np.ascontiguousarray(parts.reshape(field.n_words, n_rows, -1))
+
+    def completion(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """See `NormBound`."""
+        missing = np.array(self.squared_norms, dtype=np.int64) - (2 * rows - np.array(self.ranges, dtype=np.int64)) ** 2
+        return four_squares(missing.reshape(-1)).reshape(len(rows), -1)
+
+    @property
+    def order_needed(self) -> int:
+        """See `NormBound`."""
+        largest = 3 * self.largest_projection
+        place = 2 * largest + max(self.ranges)
+        return max(place**2 + N_SQUARES * largest**2, 8 * self.largest_projection)
 
 
 def primes_needed(order_needed: int) -> int | None:

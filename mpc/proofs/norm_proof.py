@@ -106,7 +106,8 @@ async def prove_norms(
         await commit()
     if exchange.am_receiver:
         await _open_projections(exchange, rows, shares, stream, what)
-    await proofs.check(_statements(exchange, rows, proofs, secrets, shares))
+    statements = await session.compute(_statements, exchange, rows, proofs, secrets, shares)
+    await proofs.check(statements)
 
 
 async def _deal_masks(
@@ -164,7 +165,8 @@ def schedules_of(bound: NormBound, n_rows: int) -> list[Schedule]:
 
     It proves its own alone, and everybody verifies those of all.
     """
-    norms = Schedule(n_rows, bound.whole_width, FIRST_ROWS)
+    n_parts = len(bound.squared_norms)
+    norms = Schedule(n_rows * n_parts, bound.whole_width // n_parts, FIRST_ROWS)
     return [norms] if bound.bit is None else [norms, Schedule(n_rows)]
 
 
@@ -174,14 +176,14 @@ def _statements(
     """Return the claims of each dealer: its rows have the squared norm of their bound, bits are their squares."""
     field_, me = exchange.field, exchange.session.me
 
-    def squares(values: Words, bound: NormBound, dealt: Words) -> list[Vectors]:
+    def squares(dealt_rows: Words, bound: NormBound, dealt: Words) -> list[Vectors]:
+        values = bound.squared(field_, dealt_rows)
         vectors = [values] if bound.bit is None else [values, np.ascontiguousarray(values[:, :, bound.bit])]
         hiding = dealt[:, N_PROJECTIONS:].reshape(field_.n_words, len(vectors), *proofs.mask_shape)
         return [Vectors([one], [one], np.ascontiguousarray(hiding[:, i])) for i, one in enumerate(vectors)]
 
     def claimed(values: Words, bound: NormBound) -> list[Words]:
-        norm = field_.encode(np.array([bound.squared_norm], dtype=object))
-        norms = np.repeat(norm, rows.n_rows, axis=1)
+        norms = np.tile(field_.encode(np.array(bound.squared_norms, dtype=object)), rows.n_rows)
         if bound.bit is None:
             return [norms]
         bits = np.ascontiguousarray(values[:, :, bound.bit])

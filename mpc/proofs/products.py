@@ -27,12 +27,15 @@ from mpc.errors import LocalFaultError
 from mpc.proofs.coin import PublicCoin
 from mpc.proofs.folding import Schedule
 from mpc.proofs.inner_products import Proofs, Statement, Total, Vectors
+from mpc.proofs.proven_bits import proven_signs
 from mpc.proofs.proven_sums import Kept, ProvenGramSum, ProvenProductSum
 from mpc.proofs.summed_products import N_VECTORS, Claims, SummedProduct
 from mpc.protocol.agreement import DealerAgreement
 from mpc.protocol.computation import Computation
 from mpc.protocol.exchange import ShareExchange
-from mpc.protocol.shared import SharedArray
+from mpc.protocol.operations.openings import OpenedArray
+from mpc.protocol.session import COORDINATOR
+from mpc.protocol.shared import SharedArray, concatenate, stack
 
 MOST_PENDING = 1 << 21
 """Products that wait for a proof at most. What is kept of one until then is N + 2 words, and during a proof as much."""
@@ -174,6 +177,8 @@ class ProvenProducts(Computation):
         self._check_of_products = self._product_proofs
         self._deviating = exchange.t
         self._is_recorded = False
+        self._n_signs = 0
+        self._prepared = [self.outline((0,), self.t, 1)]
 
     @property
     def product_degree(self) -> int:
@@ -216,6 +221,69 @@ class ProvenProducts(Computation):
             if self._product_proofs.n_pending > MOST_PENDING:
                 await self.check_products()
         return product
+
+    async def multiply_all(self, pairs: Sequence[tuple[SharedArray, SharedArray]]) -> list[SharedArray]:
+        """Return the products of several pairs as one array's; see `multiply`."""
+        aligned = [a.aligned(b) for a, b in pairs]
+        left, right = (concatenate([pair[side].reshape(-1) for pair in aligned]) for side in (0, 1))
+        product, start, found = await self.multiply(left, right), 0, []
+        for a, b in aligned:
+            outline = replace(a, share=None) * replace(b, share=None)
+            part = product[start : start + a.size].reshape(*a.shape)
+            found.append(replace(part, bound=outline.bound))
+            start += a.size
+        return found
+
+    async def open(self, x: SharedArray, receivers: Sequence[int] = (COORDINATOR,)) -> OpenedArray | None:
+        """See `Openings.open`; what is opened has degree t.
+
+        Raises:
+            LocalFaultError: the array has a higher degree: it holds products that were not reduced, so not proven.
+        """
+        if x.degree > self.t:
+            raise LocalFaultError(
+                "products are opened once they are proven: make them by `multiply`, `dot` or `matmul`"
+            )
+        return await super().open(x, receivers)
+
+    async def shuffle(self, x: SharedArray) -> SharedArray:
+        """Refuse.
+
+        Raises:
+            LocalFaultError: always: nobody proves that what a committee deals is what it held.
+        """
+        raise LocalFaultError("a shuffle is not proven, so a computation that proves its products has none")
+
+    async def prepare_bits(self, n_bits: int) -> None:
+        """See `Bits.prepare_bits`."""
+        number, self._n_signs = self._n_signs, self._n_signs + 1
+        with self._step():
+            self._prepared = await proven_signs(self._exchange, self._stage(f"bits {number}"), n_bits)
+
+    async def _signs(self, n_signs: int) -> list[SharedArray]:
+        """Return so many signs of each dealer, of those that are prepared if they suffice; none is used twice."""
+        if self._prepared[0].size < n_signs:
+            await self.prepare_bits(n_signs)
+        taken, self._prepared = (
+            [signs[part] for signs in self._prepared] for part in (slice(n_signs), slice(n_signs, None))
+        )
+        return taken
+
+    async def _random_parts(
+        self, n_bits: int, n_values: int, sizes: Sequence[int]
+    ) -> tuple[SharedArray, list[SharedArray]]:
+        """See `Bits._random_parts`; what each party draws is made of bits, of which each is proven to be one."""
+        dealt = await self._signs(n_bits + n_values * sum(sizes))
+        start, sums = n_bits, []
+        for size in sizes:
+            part = slice(start, start := start + n_values * size)
+            drawn = [self.from_bits(self._bits_of(signs[part]).reshape(size, n_values)) for signs in dealt]
+            sums.append(sum(drawn[1:], start=drawn[0]))
+        sign = await self.prod(stack([signs[:n_bits] for signs in dealt])) if n_bits else dealt[0][:0]
+        return self._bits_of(sign), sums
+
+    def _bits_of(self, signs: SharedArray) -> SharedArray:
+        return self._exact_quotient(1 - signs, 2, 1)
 
     async def reduce_sum(self, total: SharedArray, kept: Kept) -> SharedArray:
         """Return a sum of products with degree t, to be proven before the next opening; see `ProvenProductSum`."""

@@ -43,7 +43,7 @@ async def proven_noise(exchange: ShareExchange, stage: str, mine: NDArray[np.int
     assert own is not None, "a compute party holds a share of what it deals"
     others = {party: whole.shape[1:] for party in parties if party != session.me}
     dealt = {session.me: own} | await wide.take_all(others, stage, 0, exchange.t)
-    masks = uniform_masks(session.entropy, bound)
+    masks = uniform_masks(session.entropy, bound.log2_mask)
     rows = DealtRows(dict.fromkeys(parties, bound), 1, dealt, whole, masks)
     what = ProofOfWhat(f"{stage} bounds", f"{stage} masks", f"{stage} projections", "noise")
     await prove_norms(wide, rows, None, what)
@@ -73,9 +73,9 @@ def completion(noise: NDArray[np.int64], bound: NoiseBound) -> NDArray[np.object
     return np.array([*roots, *map(int, four_squares(np.array([missing]))[0])], dtype=object)
 
 
-def uniform_masks(entropy: Entropy, bound: NoiseBound) -> NDArray[np.object_]:
-    """Draw uniform masks in [-R, R), shape (N_PROJECTIONS,). Secret."""
-    n_bits = bound.log2_mask + 1
+def uniform_masks(entropy: Entropy, log2_mask: int) -> NDArray[np.object_]:
+    """Draw uniform masks in [-R, R), shape (N_PROJECTIONS,), R = 2^log2_mask. Secret."""
+    n_bits = log2_mask + 1
     n_bytes = -(-n_bits // 8)
     drawn = entropy.read(N_PROJECTIONS * n_bytes)
     numbers = (int.from_bytes(drawn[i : i + n_bytes], "little") for i in range(0, len(drawn), n_bytes))

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.arithmetic.words import Words
-from mpc.proofs.four_squares import four_squares
 from mpc.proofs.norm_bound import NormBound
 from mpc.proofs.norm_proof import DealtRows, prove_norms
 from mpc.protocol.computation import Computation
@@ -135,17 +134,4 @@ class ProvenRows(Computation):
     def _whole_rows(self, rows: slice, mine: RowsOf) -> NDArray[np.int64]:
         """Return some of my rows with what completes them."""
         integers = mine(rows).reshape(rows.stop - rows.start, -1)
-        return np.hstack([integers, completion(integers, self._bounds[self.me])])
-
-
-def completion(rows: NDArray[np.int64], bound: NormBound) -> NDArray[np.int64]:
-    """Return what completes rows to their norm, whatever they are: beyond their bound nothing does.
-
-    Args:
-        rows: shape (n, c).
-        bound: bound of the rows.
-    """
-    if bound.is_one_hot:
-        return np.asarray(1 - rows.sum(axis=1, keepdims=True), dtype=np.int64)
-    counted = rows if bound.bit is None else np.delete(rows, bound.bit, axis=1)
-    return four_squares(bound.squared_norm - np.einsum("ij,ij->i", counted, counted))
+        return np.hstack([integers, self._bounds[self.me].completion(integers)])

@@ -1,21 +1,22 @@
 """What comparisons, sorting, fixed point, functions and shuffles send: `mpc.protocol.operations`, walked through."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations
 
 from mpc.arithmetic.chebyshev import Polynomial, steps_of
 from mpc.arithmetic.field import ResidueField
-from mpc.protocol.operations.bits import high_bits, pieces_of
+from mpc.protocol.operations.bits import high_bits
 from mpc.protocol.operations.fixed_point import cut_of
 from mpc.protocol.operations.functions import POWERS, Scales, mantissa_polynomial, sigmoid_end, sigmoid_polynomial
 from mpc.protocol.operations.selections import sorting_network
 from mpc.traffic.shares import ShareTraffic
 
 
-def random_parts(share: ShareTraffic, n_bits: int, n_high: int) -> None:
+def random_parts(share: ShareTraffic, n_bits: int, n_values: int, sizes: Sequence[int]) -> None:
     """Walk through `Bits._random_parts`."""
-    share.inputs(dict.fromkeys(range(1, share.t + 2), n_bits + n_high))
+    share.random_parts(n_bits, n_values, sizes)
     product(share, share.t + 1, n_bits)
 
 
@@ -32,7 +33,7 @@ def mask(share: ShareTraffic, n_values: int, n_bits: int, bound: int | None = No
     bound = (1 << n_bits) - 1 if bound is None else bound
     offset = 1 << max(bound.bit_length(), n_bits)
     n_high_bits = high_bits(ResidueField(share.n_primes), share.t, offset + bound, n_bits)
-    random_parts(share, n_bits * n_values, n_values * len(pieces_of(n_high_bits)))
+    random_parts(share, n_bits * n_values, n_values, [n_high_bits])
     share.open_among_parties(n_values)
 
 
@@ -53,9 +54,9 @@ def low_bits(share: ShareTraffic, n_values: int, n_bits: int, bound: int | None 
 less = low_bits
 
 
-def is_zero(share: ShareTraffic, n_values: int, n_bits: int) -> None:
+def is_zero(share: ShareTraffic, n_values: int, n_bits: int, bound: int | None = None) -> None:
     """Walk through `Computation.is_zero` and `equal` of arrays of degree t."""
-    mask(share, n_values, n_bits)
+    mask(share, n_values, n_bits, bound)
     product(share, n_bits, n_values)
 
 
@@ -87,8 +88,7 @@ def truncate(share: ShareTraffic, n_values: int, bound: int, n_bits: int, degree
         True  # what is opened is the value, under a mask that may be dealt wrongly
     )
     *_, n_high_bits = cut_of(ResidueField(share.n_primes), share.t, bound, n_bits)
-    n_pieces = len(pieces_of(n_bits)) + len(pieces_of(n_high_bits))
-    share.inputs(dict.fromkeys(range(1, share.t + 2), n_pieces * n_values))
+    random_parts(share, 0, n_values, [n_bits, n_high_bits])
     share.open_among_parties(n_values, degree)
 
 

@@ -4,12 +4,14 @@ from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 
+from mpc.arithmetic.field import ResidueField
 from mpc.proofs.coin import DIGEST_BYTES, SEED_BYTES
 from mpc.proofs.folding import REPETITIONS, Schedule
 from mpc.proofs.noise_bound import NoiseBound
 from mpc.proofs.norm_bound import N_PROJECTIONS, NormBound
 from mpc.proofs.norm_proof import schedules_of
 from mpc.proofs.products import MOST_PENDING
+from mpc.proofs.proven_bits import WIDTH, SignBound, field_of_signs, rows_of
 from mpc.proofs.proven_rows import ROWS_PER_BLOCK
 from mpc.proofs.proven_sums import MOST_KEPT
 from mpc.proofs.summed_products import N_VECTORS
@@ -47,6 +49,7 @@ class ProofTraffic(ShareTraffic):
 
     proves_products = False
     _n_pending = 0
+    _n_prepared = 0
 
     def __init__(self, traffic: Traffic, n_primes: int, n_parties: int, t: int) -> None:
         super().__init__(traffic, n_primes, n_parties, t)
@@ -139,6 +142,22 @@ class ProofTraffic(ShareTraffic):
         else:
             self.noise(n_elements)
 
+    def random_parts(self, n_bits: int, n_values: int, sizes: Sequence[int]) -> None:
+        """Walk through `ProvenProducts._random_parts`, or what `ShareTraffic` does."""
+        if not self.proves_products:
+            return super().random_parts(n_bits, n_values, sizes)
+        n_signs = n_bits + n_values * sum(sizes)
+        if self._n_prepared < n_signs:
+            self.prepare_bits(n_signs)
+        self._n_prepared -= n_signs
+        return None
+
+    def prepare_bits(self, n_bits: int) -> None:
+        """Walk through `ProvenProducts.prepare_bits`, or what `ShareTraffic` does."""
+        if self.proves_products:
+            self._proven_signs(n_bits)
+            self._n_prepared = n_bits
+
     def shared_noise_of(self, n_elements: int, largest: int) -> None:
         """Walk through `JointComputation.shared_noise_of`; arguments as of `noise_of`."""
         if self.proves_products:
@@ -148,11 +167,24 @@ class ProofTraffic(ShareTraffic):
 
     def _proven_noise(self, n_elements: int, largest: int) -> None:
         """Walk through `proven_noise`."""
-        bound, wide = NoiseBound.of_entries(n_elements, largest), copy(self)
-        wide._field = bound.field
-        wide.element_bytes = WORD_BYTES * bound.field.n_words
+        bound = NoiseBound.of_entries(n_elements, largest)
+        wide = self._in(bound.field)
         wide.inputs(dict.fromkeys(self.parties, bound.dealt_width))
         wide._prove_norms(dict.fromkeys(self.parties, bound), 1, commits=False)
+
+    def _proven_signs(self, n_signs: int) -> None:
+        """Walk through `proven_signs`."""
+        wide, dealers, proofs = self._in(field_of_signs()), range(1, self.t + 2), rows_of(n_signs)
+        wide.inputs(dict.fromkeys(dealers, WIDTH * sum(proofs)))
+        for n_rows in proofs:
+            wide._prove_norms(dict.fromkeys(dealers, SignBound.of_rows(n_rows)), n_rows, commits=False)
+
+    def _in(self, field: ResidueField) -> "ProofTraffic":
+        """Return what adds to the same traffic in another field."""
+        wide = copy(self)
+        wide._field = field
+        wide.element_bytes = WORD_BYTES * field.n_words
+        return wide
 
     def _prove_norms(self, bounds: Mapping[int, NormBound], n_rows: int, *, commits: bool = True) -> None:
         """Walk through `prove_norms`."""

@@ -9,6 +9,7 @@ from mpc.protocol.double_sharing import N_COMBINATIONS as N_MASK_CHECKS
 from mpc.protocol.double_sharing import double_sharings_win
 from mpc.protocol.equality import N_ELEMENTS
 from mpc.protocol.hashkey import DIGEST_BYTES
+from mpc.protocol.operations.bits import pieces_of
 from mpc.protocol.product_check import N_COINS, n_coins
 from mpc.protocol.product_check import N_COMBINATIONS as N_PRODUCT_CHECKS
 from mpc.protocol.reduction import SEGMENT
@@ -93,6 +94,14 @@ class ShareTraffic:
     def inputs(self, sizes: Mapping[int, int]) -> None:
         """Walk through `Computation.inputs`: dealer to its number of elements."""
         self.traffic.step(message for dealer, size in sizes.items() for message in self.dealt(dealer, size))
+
+    def random_parts(self, n_bits: int, n_values: int, sizes: Sequence[int]) -> None:
+        """Walk through what t + 1 parties deal in `Bits._random_parts`; arguments as of that."""
+        n_dealt = n_bits + n_values * sum(len(pieces_of(size)) for size in sizes)
+        self.inputs(dict.fromkeys(range(1, self.t + 2), n_dealt))
+
+    def prepare_bits(self, n_bits: int) -> None:
+        """Walk through `Bits.prepare_bits`."""
 
     @property
     def product_degree(self) -> int:

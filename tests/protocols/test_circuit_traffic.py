@@ -27,7 +27,7 @@ LARGEST = (1 << BITS) - 1
 
 OPERATIONS = {
     "x * y, reduced": (lambda c, x, y: c.multiply(x, y), lambda s: s.reduce(N)),
-    "random_bits": (lambda c, x, y: c.random_bits((N,)), lambda s: circuits.random_parts(s, N, 0)),
+    "random_bits": (lambda c, x, y: c.random_bits((N,)), lambda s: circuits.random_parts(s, N, 0, [])),
     "equal": (lambda c, x, y: c.equal(x, y, bound=LARGEST), lambda s: circuits.is_zero(s, N, BITS)),
     "less": (lambda c, x, y: c.less(x, y, bound=LARGEST), lambda s: circuits.less(s, N, BITS)),
     "floor_shift": (lambda c, x, y: c.floor_shift(x, BITS), lambda s: circuits.low_bits(s, N, BITS)),

@@ -340,10 +340,23 @@ PROVEN = {
     "moments of order 4": OWNERS,
     "clustering": OWNERS,
     "clustering of joint cells": OWNERS,
+    "circuit": OWNERS,
+    "circuit of several comparisons": OWNERS,
     "logistic-regression by gradients of order 1, all rows": OWNERS,
     "logistic-regression by gradients of order 3, all rows, label alone": OWNERS,
 }
-"""Variants whose owners prove their rows, and the owners. Three owners, order 4 and joint cells prove products, too."""
+"""Variants whose owners prove rows, and the owners. Three owners, order 4, joint cells, circuits prove products too."""
+
+SEVERAL = [
+    *VARIANTS["circuit"].parameters["program"][:-2],
+    "same = equal(paid, b)",
+    "small = minimum(paid, a)",
+    "high = floor_shift(product, 1)",
+    "low = low_bits(product, 2)",
+    "chosen = select(same, small, high)",
+    "open chosen = sum(chosen)",
+    "open low = sum(low)",
+]
 
 
 @pytest.mark.parametrize("roster", ROSTERS)
@@ -362,6 +375,7 @@ def test_it_states_what_proofs_of_rows_send(name, roster):
         "order 1, all rows": {"sampling_rate": 1.0},
         "order 3, all rows, label alone": {"order": 3, "weight_norm": 2.0, "sampling_rate": 1.0},
         "joint cells": {"counting_options": {"cells": "joint"}},
+        "several comparisons": {"program": SEVERAL},
     }
     parameters = {**variant.parameters, **changes.get(case, {})}
     job = variant.job(

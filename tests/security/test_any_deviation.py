@@ -20,6 +20,7 @@ from mpc.protocol.session import COORDINATOR
 
 FIVE = (*HELPERS, "four", "five")
 COUNTS = "pattern counts, `mpc`, three owners and more"
+CIRCUIT = "circuits with comparisons"
 CUBES = "moments, `mpc`, order 3 and more"
 PROVEN = (
     "principal components",
@@ -36,6 +37,7 @@ PROVEN = (
     "clustering, `mpc`, `joint` cells of three owners and more",
     "logistic regression by gradients, order 1",
     "logistic regression by gradients, order 3",
+    CIRCUIT,
 )
 WHO = {
     "an owner that computes": ((), 1),
@@ -131,7 +133,7 @@ WITH_COORDINATOR += ["logistic regression by gradients, order 1", "moments, `thr
 TRUSTED = [(name, 1 + i % 3) for i, name in enumerate(CASES)] + [(name, COORDINATOR) for name in WITH_COORDINATOR]
 QUICK_TRUSTED = [
     ("logistic regression by gradients, order 3", 1),
-    ("circuits with comparisons", 1),
+    (CIRCUIT, 1),
     ("sums", 3),
     ("sums", COORDINATOR),
     ("any whose rows are matched in secret", 3),

@@ -181,6 +181,7 @@ PROVE_ROWS = (
     "moments, `mpc`, order 3 and more",
     "clustering, `mpc`, pairs of owners",
     "clustering, `mpc`, `joint` cells of three owners and more",
+    "circuits with comparisons",
 )
 """Analyses in which owners prove their rows, of those that an owner can attack."""
 

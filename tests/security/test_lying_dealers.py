@@ -11,7 +11,7 @@ import pytest
 from deviations import CASES, run_once
 from deviations import plan_of as plan_of_case
 from job_builders import make_job, make_table
-from lying_dealers import BIT_LIES, LIES, ONE_HOT_LIES, lying
+from lying_dealers import BIT_LIES, ENTRY_LIES, LIES, ONE_HOT_LIES, lying
 
 from analyses.job.job import JobError
 from analyses.job.schema import BlockSchema
@@ -97,6 +97,18 @@ async def test_a_row_that_is_of_no_category_ends_a_count_and_names_its_owner(lie
     plan = plan_of_case(case, case.tables(), security="malicious")
     liar = plan.job.members.index("bank") + 1
     with lying(liar, ONE_HOT_LIES[lie]):
+        ended = await run_once(plan, case.tables())
+    assert ended.opened is None
+    assert isinstance(ended.error, PeerViolationError)
+    assert ended.error.member == liar
+
+
+@pytest.mark.parametrize("lie", ENTRY_LIES)
+async def test_a_value_beyond_the_bounds_of_its_column_ends_a_program_and_names_its_owner(lie):
+    case = CASES["circuits with comparisons"]
+    plan = plan_of_case(case, case.tables(), security="malicious")
+    liar = plan.job.members.index("bank") + 1
+    with lying(liar, ENTRY_LIES[lie]):
         ended = await run_once(plan, case.tables())
     assert ended.opened is None
     assert isinstance(ended.error, PeerViolationError)

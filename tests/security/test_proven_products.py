@@ -31,7 +31,14 @@ COUNTS = CASES["pattern counts, `mpc`, three owners and more"]
 CUBES = CASES["moments, `mpc`, order 3 and more"]
 FOURTH = replace(CASES["moments, `mpc`, order 3 and more"], parameters={"order": 4})
 CELLS = CASES["clustering, `mpc`, `joint` cells of three owners and more"]
-PROVEN = {"pattern counts": COUNTS, "moments of order 3": CUBES, "moments of order 4": FOURTH, "joint cells": CELLS}
+PROGRAM = CASES["circuits with comparisons"]
+PROVEN = {
+    "pattern counts": COUNTS,
+    "moments of order 3": CUBES,
+    "moments of order 4": FOURTH,
+    "joint cells": CELLS,
+    "circuits": PROGRAM,
+}
 ROSTERS = {"three": (HELPERS, 1), "four": ((*HELPERS, "four"), 1), "five": ((*HELPERS, "four", "five"), 2)}
 
 
@@ -95,6 +102,7 @@ LINES = {
     "pattern counts of three owners and more": COUNTS,
     "moments of order 3 and more": CUBES,
     "logistic regression by gradients of order 3": CASES[GRADIENTS],
+    "circuits as jobs: all operations but functions of fractions": PROGRAM,
     "clustering with joint cells": CASES["clustering, `mpc`, `joint` cells of three owners and more"],
     "rows that are matched in secret": CASES["any whose rows are matched in secret"],
 }

@@ -51,7 +51,7 @@ def values():
 VALUES = values()
 
 
-def job_of(lines):
+def job_of(lines, **changes):
     fields = {
         "analysis": "circuit",
         "inputs": [{"party": party, "table": "people"} for party in PARTIES],
@@ -59,7 +59,7 @@ def job_of(lines):
         "privacy": {"epsilon": 100.0, "delta": 1e-6},
         "parameters": {"program": lines, "max_rows": 1000},
     }
-    return Job.model_validate(fields)
+    return Job.model_validate({**fields, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +78,9 @@ def deployment(tmp_path_factory):
         yield running
 
 
-def test_a_program_runs_over_services_and_gives_the_pooled_answer(deployment):
-    view = Analyst(deployment).run(job_of(LINES))
+@pytest.mark.parametrize("security", ["semi-honest", "malicious"])
+def test_a_program_runs_over_services_and_gives_the_pooled_answer(deployment, security):
+    view = Analyst(deployment).run(job_of(LINES, security=security))
     result = result_of(view)
     bank, hospital, telco = (VALUES[party][:, 0] for party in PARTIES)
     most = np.maximum(bank, hospital)
@@ -88,6 +89,7 @@ def test_a_program_runs_over_services_and_gives_the_pooled_answer(deployment):
     for value, right, error in zip(result["values"], exact, result["standard_errors"], strict=True):
         assert abs(value - right) <= 8 * error + 1e-9
     assert result["program"] == program_of(LINES).digest
+    assert result["privacy"].get("security", "semi-honest") == security
     assert deployment.report("bank", view.job_id)["budget"] is not None
 
 

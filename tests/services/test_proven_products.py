@@ -1,4 +1,4 @@
-"""Pattern counts of three owners with `security = "malicious"` over real services, one of which multiplies wrongly."""
+"""Jobs of three owners with `security = "malicious"` over real services, one of which multiplies wrongly."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def deployment(tmp_path_factory):
         yield running
 
 
-def job_of(parties):
+def job_of(parties, **changes):
     return Job.model_validate(
         {
             "analysis": "pattern-count",
@@ -31,6 +31,7 @@ def job_of(parties):
             "privacy": {"epsilon": 50.0, "delta": 1e-6},
             "parameters": {"max_rows": 1000},
             "security": "malicious",
+            **changes,
         }
     )
 
@@ -48,4 +49,21 @@ def test_honest_parties_get_their_counts_and_who_multiplies_wrongly_is_named_bef
     assert view.state == "FAILED"
     assert view.culprit == "bank"
     assert "not the products" in view.reason
+    assert not view.result_json
+
+
+def test_who_multiplies_wrongly_within_a_comparison_is_named_before_anything_is_opened(deployment):
+    analyst = Analyst(deployment)
+    lines = [
+        *(f"{party} = column({party}.x0)" for party in PARTIES),
+        "product = mul(bank, hospital)",
+        "more = less(product, telco)",
+        "open more = sum(more)",
+    ]
+    asked = {"analysis": "circuit", "parameters": {"program": lines, "max_rows": 1000}}
+    result = result_of(analyst.run(job_of(("hospital", "telco", "bank"), **asked)))
+    bank, hospital, telco = (VALUES[party][:, 0] for party in PARTIES)
+    assert abs(result["values"][0] - (bank * hospital < telco).sum()) < 8 * result["standard_errors"][0]
+    view = analyst.run(job_of(PARTIES, **asked))
+    assert (view.state, view.culprit) == ("FAILED", "bank")
     assert not view.result_json

@@ -56,14 +56,18 @@ def root(value: int, p: int) -> int | None:
 
 def complete_modulo_primes(row: np.ndarray, bound: NormBound, field: ResidueField) -> None:
     """Replace the squares of a row by integers modulo Q with which the sum is right modulo each prime."""
+    row[bound.width :] = 0
+    missing = bound.squared_norm - sum(int(x) ** 2 for x in row[: bound.width])
+    row[bound.width : bound.width + 2] = two_squares(missing, field)
+
+
+def two_squares(missing: int, field: ResidueField) -> list[int]:
+    """Two integers modulo Q whose squares add up to this modulo each prime."""
     residues = []
     for p in field.primes:
-        missing = (bound.squared_norm - sum(int(x) ** 2 for x in row[: bound.width])) % p
         first = next(s for s in range(p) if root((missing - s * s) % p, p) is not None)
         residues.append((first, root((missing - first * first) % p, p)))
-    row[bound.width :] = 0
-    row[bound.width] = joined([a for a, _ in residues], field)
-    row[bound.width + 1] = joined([b for _, b in residues], field)
+    return [joined([pair[side] for pair in residues], field) for side in (0, 1)]
 
 
 def norm(bound: NormBound) -> int:
@@ -147,6 +151,28 @@ BIT_LIES: dict[str, Lie] = {
     "an idempotent of the field": _bit(lambda bound, field: joined([1] + [0] * (len(field.primes) - 1), field)),
 }
 """Labels beside features that are neither 0 nor 1. The squares agree with each; the idempotent is equal to its own."""
+
+
+def _value(value: Callable[[int, ResidueField], int]) -> Lie:
+    """The first entry of a row, of range r, with squares that complete it modulo each prime (`EntryBounds`)."""
+
+    def lie(whole: np.ndarray, bound: NormBound, field: ResidueField) -> None:
+        reach, width = bound.ranges[0], bound.width
+        y = value(reach, field)
+        whole[ROW, 0] = y
+        whole[ROW, width : width + 4] = [*two_squares(reach**2 - (2 * y - reach) ** 2, field), 0, 0]
+
+    return lie
+
+
+ENTRY_LIES: dict[str, Lie] = {
+    "1 more than its range": _value(lambda reach, field: reach + 1),
+    "-1": _value(lambda reach, field: -1),
+    "2^30": _value(lambda reach, field: 1 << 30),
+    "the middle of the field": _value(lambda reach, field: -field.half_order),
+    "an idempotent of the field": _value(lambda reach, field: joined([1] + [0] * (len(field.primes) - 1), field)),
+}
+"""Values beyond their bounds. Twice the one in the middle of the field is a small number."""
 
 
 @contextmanager

@@ -13,7 +13,7 @@ what the coalition knows and by (x + 2^w + r) div 2^m, an integer from 0 to S = 
 distributions on H neighbouring integers that are shifted by at most S differ by at most S / H. H is the least power of
 two with S / H <= 2^-40, and where c could then reach Q the operation is refused: it never wraps. Over n values the
 distances add up to at most n 2^-40. This is for parties that follow the protocol: a dealer of what is no bit makes the
-result wrong, and nobody notices.
+result wrong, and nobody notices. Where members may deviate, bits are proven (`mpc.proofs.proven_bits`).
 """
 
 from collections.abc import Sequence
@@ -129,6 +129,13 @@ class Bits(Inputs, Products, Openings):
         bits, _ = await self._random_parts(prod(shape), 0, [])
         return bits.reshape(*shape)
 
+    async def prepare_bits(self, n_bits: int) -> None:
+        """Deal so many bits of masks beforehand, where they are proven: one proof is about all of them; else nothing.
+
+        Args:
+            n_bits: bits that the masks of what follows have, high parts included.
+        """
+
     async def low_bits(self, x: SharedArray, n_bits: int) -> SharedArray:
         """Return x mod 2^n_bits, from 0 to 2^n_bits - 1, exactly; of negative integers as in Python.
 
@@ -165,10 +172,10 @@ class Bits(Inputs, Products, Openings):
             below = [(j >> step << step) - 1 for j in upper]
             of_p = [i for i, j in enumerate(below) if j >> step]  # a block at the bottom is complete: no p is needed
             p = take(agreeing, upper)
-            products = [p * take(generated, below)]
+            pairs = [(p, take(generated, below))]
             if of_p:
-                products.append(take(p, of_p) * take(agreeing, [below[i] for i in of_p]))
-            reduced = await self.reduce_all(products)
+                pairs.append((take(p, of_p), take(agreeing, [below[i] for i in of_p])))
+            reduced = await self.multiply_all(pairs)
             generated = put(generated, upper, as_bits(take(generated, upper) + reduced[0]))
             if of_p:
                 agreeing = put(agreeing, [upper[i] for i in of_p], as_bits(reduced[1]))
@@ -287,12 +294,12 @@ class Bits(Inputs, Products, Openings):
             upper = slice(n_odd + 1, None, 2)
             p = agreeing[upper]
             if not n_odd:
-                products = [p * generated[lower]]
+                pairs = [(p, generated[lower])]
                 if p.shape[0] > 1:
-                    products.append(p[1:] * agreeing[lower][1:])
+                    pairs.append((p[1:], agreeing[lower][1:]))
             else:
-                products = [p * generated[lower], p * agreeing[lower]]
-            reduced = await self.reduce_all(products)
+                pairs = [(p, generated[lower]), (p, agreeing[lower])]
+            reduced = await self.multiply_all(pairs)
             new_g = as_bits(generated[upper] + reduced[0])
             generated = concatenate([generated[:1], new_g]) if n_odd else new_g
             new_p = as_bits(reduced[1]) if len(reduced) > 1 else None

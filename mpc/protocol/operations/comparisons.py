@@ -112,7 +112,7 @@ class Comparisons(Bits):
             half = values.shape[0] // 2
             first, second = slice(0, 2 * half, 2), slice(1, 2 * half, 2)  # neighbours, so that ties go to the first
             later = await self.less(values[first], values[second])
-            moved = await self.reduce_all([later * (a[second] - a[first]) for a in (values, places)])
+            moved = await self.multiply_all([(later, a[second] - a[first]) for a in (values, places)])
             pairs = [
                 replace(a[first] + change, bound=a.bound) for a, change in zip((values, places), moved, strict=True)
             ]

@@ -60,6 +60,10 @@ class Products(ComputationCore):
         (product,) = await self._reduced([outline], lambda segment: flat_a[segment] * flat_b[segment])
         return product
 
+    async def multiply_all(self, pairs: Sequence[tuple[SharedArray, SharedArray]]) -> list[SharedArray]:
+        """Return the element-wise products of several pairs, degree t, in one round; all factors have degree t."""
+        return await self.reduce_all([a * b for a, b in pairs])
+
     async def dot(self, x: SharedArray, y: SharedArray) -> SharedArray:
         """Return the inner product of two vectors, degree t; one element is reduced, whatever their length."""
         if x.ndim != 1 or y.ndim != 1:

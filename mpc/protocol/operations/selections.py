@@ -116,8 +116,7 @@ class Selections(Comparisons):
         while len(parts) > 1:
             pairs = list(zip(parts[::2], parts[1::2], strict=False))
             # Row i + 2^k j of the product says that the lower bits are i and the upper ones j.
-            products = [low[None] * high[:, None] for low, high in pairs]
-            reduced = await self.reduce_all(products)
+            reduced = await self.multiply_all([(low[None], high[:, None]) for low, high in pairs])
             joined = [as_bits(p.reshape(-1, *index.shape)) for p in reduced]
             parts = joined + parts[2 * len(pairs) :]
         return parts[0][:length]

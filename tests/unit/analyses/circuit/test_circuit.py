@@ -1,6 +1,7 @@
 """Programs as jobs, all members in one process, beside the pooled answer."""
 
 import numpy as np
+import person_tables
 import pytest
 from virtual_time import run_in_virtual_time
 
@@ -10,6 +11,7 @@ from analyses.job.job import Job, JobError
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.registry import ANALYSES
 from analyses.run_locally import run_locally
+from dp.cost.composition import composed_epsilon
 from dp.cost.report import describe
 
 OWNERS = ("bank", "clinic", "shop")
@@ -63,10 +65,14 @@ def job(lines, epsilon=1e4, **changes):
     return Job.model_validate({**fields, **changes})
 
 
-@pytest.mark.parametrize("compute", [(), (*OWNERS, "helper"), (*OWNERS, "helper", "other")])
-def test_every_operation_gives_the_pooled_answer(compute, monkeypatch):
+ROSTERS = [(), (*OWNERS, "helper"), (*OWNERS, "helper", "other")]
+MALICIOUS = [pytest.param(compute, "malicious", marks=pytest.mark.slow) for compute in ROSTERS]
+
+
+@pytest.mark.parametrize(("compute", "security"), [*((compute, "semi-honest") for compute in ROSTERS), *MALICIOUS])
+def test_every_operation_gives_the_pooled_answer(compute, security, monkeypatch):
     monkeypatch.setattr("analyses.circuit.protocol.ROWS_PER_BLOCK", 32)
-    run = run_in_virtual_time(run_locally(job(EVERYTHING, compute=compute), tables()))
+    run = run_in_virtual_time(run_locally(job(EVERYTHING, compute=compute, security=security), tables()))
     assert not run.failures
     exact = reference(list(tables().values()), run.plan)
     values = dict(zip(run.result["names"], run.result["values"], strict=True))
@@ -138,9 +144,61 @@ def test_what_cannot_be_planned_is_refused(lines, why):
         plan_of(lines)
 
 
-def test_nothing_is_offered_against_members_that_deviate():
-    with pytest.raises(JobError, match="security: circuit does not prove"):
-        plan_of(EVERYTHING, security="malicious")
+def test_proofs_of_values_are_charged_and_masks_of_proven_bits_take_a_little_more_of_delta():
+    lines = [*EVERYTHING[:6], "a = less(bank_x, clinic_x)", "b = less(a, shop_x)", "c = mul(bank_y, clinic_y)"]
+    lines += ["d = mul(c, shop_y)", "e = mul(b, d)", "open e = sum(e)"]
+    asked = {"epsilon": 1.0, "delta": 1e-6, "view": "coalition"}
+    plan, trusting = plan_of(lines, privacy=asked, security="malicious"), plan_of(lines, privacy=asked)
+    report = plan.privacy_report()
+    besides = 4 * (2.0**-40 + 2.0**-46)
+    assert report["program"]["delta_of_masked_openings"] == besides
+    assert plan.delta_of_releases == 1e-6 - besides
+    assert report["security"] == "malicious"
+    assert len(plan.releases) == 1 + len(OWNERS)
+    whole = composed_epsilon(plan.privacy_events("coalition"), 1e-6 - besides).epsilon
+    assert report["views"]["coalition"]["epsilon"] == whole <= 1
+    assert plan.noise.epsilon("coalition", 1e-6 - besides).epsilon < whole
+    assert trusting.standard_errors[0] <= plan.standard_errors[0] < 1.1 * trusting.standard_errors[0]
+    assert {owner: bound.ranges for owner, bound in plan.norm_bounds.items()} == dict.fromkeys(plan.owners, (15, 1))
+
+
+def test_functions_of_fractions_are_refused_by_their_line_where_members_may_deviate():
+    lines = [*EVERYTHING, "root = reciprocal(shifted, 4)"]
+    lines.insert(len(lines) - 1, "shifted = add(bank_y, 1)")
+    with pytest.raises(JobError, match=r"security: line \d+, 'root = reciprocal\(shifted, 4\)': reciprocal cuts off"):
+        plan_of(lines, security="malicious")
+
+
+@pytest.mark.slow
+def test_rows_of_a_person_beyond_those_that_count_add_nothing_where_members_may_deviate():
+    variant = person_tables.JOBS["circuit"]
+    given = person_tables.tables_of_persons(variant)
+    results = []
+    for security in ("semi-honest", "malicious"):
+        asked = variant.job(
+            privacy={"epsilon": person_tables.EPSILON, "delta": 1e-6},
+            parameters={**variant.parameters, "unit": "person"},
+            security=security,
+            anyway=True,
+        )
+        run = run_in_virtual_time(run_locally(asked, given))
+        assert not run.failures
+        results.append(np.array(run.result["values"]))
+    assert results[0].any()
+    assert np.abs(results[0] - results[1]).max() < 0.5
+    first = run.plan.norm_bounds[run.plan.owners[0]]
+    assert first.ranges[-1] == 1, "the first owner proves that whether a row counts is 0 or 1"
+
+
+def test_columns_that_are_too_wide_to_be_proven_are_refused(monkeypatch):
+    monkeypatch.setitem(BOUNDS, "x", (0.0, float(1 << 30)))
+    lines = [
+        *EVERYTHING[:6],
+        *(f"open {line.split(' = ')[0]} = sum({line.split(' = ')[0]})" for line in EVERYTHING[:6]),
+    ]
+    assert plan_of(lines)
+    with pytest.raises(JobError, match="security: rows of integers as long as these cannot be proven"):
+        plan_of(lines, security="malicious")
 
 
 def test_bounds_that_are_no_integers_are_refused(monkeypatch):
@@ -176,13 +234,15 @@ def random_program(rng):
     return [*lines, *(f"open {name} = sum({name})" for name in names[6:])]
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_random_programs_give_the_pooled_answer(seed):
+PROVEN = [pytest.param(seed, "malicious", marks=pytest.mark.slow) for seed in (11, 12, 13)]
+
+
+@pytest.mark.parametrize(("seed", "security"), [*((seed, "semi-honest") for seed in range(6)), *PROVEN])
+def test_random_programs_give_the_pooled_answer(seed, security):
     rng = np.random.default_rng(seed)
     compute = [(), (*OWNERS, "helper"), (*OWNERS, "helper", "other")][seed % 3]
-    run = run_in_virtual_time(
-        run_locally(job(random_program(rng), epsilon=1e7, compute=compute, anyway=True), tables())
-    )
+    asked = job(random_program(rng), epsilon=1e7, compute=compute, anyway=True, security=security)
+    run = run_in_virtual_time(run_locally(asked, tables()))
     assert not run.failures
     exact = reference(list(tables().values()), run.plan)
     found = zip(run.result["names"], run.result["values"], run.plan.standard_errors, strict=True)

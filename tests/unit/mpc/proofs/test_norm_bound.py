@@ -9,7 +9,7 @@ import pytest
 
 from entropy import KeyStream
 from mpc.arithmetic.field import ResidueField
-from mpc.proofs.norm_bound import LEAST_MASK, N_PROJECTIONS, NormBound, primes_needed
+from mpc.proofs.norm_bound import LEAST_MASK, N_PROJECTIONS, EntryBounds, NormBound, primes_needed
 from mpc.proofs.projections import column_factors, projected
 
 TERNARY = (-1, 0, 0, 1)
@@ -78,6 +78,31 @@ def test_the_squares_of_a_row_within_three_times_the_bound_do_not_wrap(bound):
     assert bound.whole_width * entry**2 < order
     assert entry**2 + entry < order
     assert n_primes == 1 or ResidueField(n_primes - 1).order <= bound.order_needed
+
+
+@pytest.mark.parametrize("reach", [0, 1, 2, 7, 30])
+def test_the_integers_that_four_squares_complete_are_those_of_the_range(reach):
+    """All entries from -100 to 100: what is left for squares is 0 or more where the entry is from 0 to r."""
+    bound = EntryBounds.of([reach], 10)
+    complete = bound.completion(np.arange(-100, 101)[:, None])
+    found = ((2 * np.arange(-100, 101) - reach) ** 2 + (complete**2).sum(axis=1)) == bound.squared_norms[0]
+    assert np.flatnonzero(found).tolist() == [100 + y for y in range(reach + 1)]
+    rows = np.hstack([np.arange(reach + 1)[:, None], complete[found]])
+    assert (rows**2).sum(axis=1).max() <= bound.squared_norm
+
+
+def test_the_squares_of_an_entry_within_three_times_the_bound_do_not_wrap():
+    bound = EntryBounds.of([50_000, 1, 300], 10_000)
+    most = 3 * bound.largest_projection
+    assert (2 * most + 50_000) ** 2 + 4 * most**2 <= bound.order_needed
+    assert EntryBounds.of([50_000, 1, 300], 1 << 40).order_needed > bound.order_needed
+
+
+def test_what_is_squared_of_entries_is_twice_their_place_less_the_range():
+    bound, field = EntryBounds.of([5, 2], 10), ResidueField(2)
+    rows = np.array([[5, 0, 1, 2, 3, 4, 5, 6, 7, 8], [2, 2, 0, 0, 0, 0, 9, 9, 9, 9]])
+    found = field.decode(bound.squared(field, field.encode(rows)))
+    assert found.tolist() == [[5, 1, 2, 3, 4, -2, 5, 6, 7, 8], [-1, 0, 0, 0, 0, 2, 9, 9, 9, 9]]
 
 
 def test_no_field_holds_rows_that_are_too_long():

@@ -129,7 +129,7 @@ def test_squares_complete_noise_of_any_size_and_nothing_completes_what_is_beyond
 
 def test_masks_are_uniform_over_their_range():
     bound = NoiseBound.of_entries(2, 3)
-    drawn = np.concatenate([uniform_masks(InsecureTestEntropy(f"masks {i}"), bound) for i in range(20)])
+    drawn = np.concatenate([uniform_masks(InsecureTestEntropy(f"masks {i}"), bound.log2_mask) for i in range(20)])
     half = 1 << bound.log2_mask
     assert all(-half <= int(z) < half for z in drawn)
     shares = np.array([float(z) / half for z in drawn])

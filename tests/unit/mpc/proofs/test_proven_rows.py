@@ -14,16 +14,21 @@ from mpc.arithmetic.shamir import ShamirScheme
 from mpc.errors import InconsistentSharesError, PeerError, PeerSilentError, PeerViolationError
 from mpc.local.network import LocalNetwork, local_names
 from mpc.local.simulation import run_program
-from mpc.proofs.norm_bound import N_PROJECTIONS, NormBound, primes_needed
+from mpc.proofs.norm_bound import N_PROJECTIONS, EntryBounds, NormBound, primes_needed
 from mpc.proofs.norm_proof import MASKS_STAGE, PROJECTIONS_STAGE
-from mpc.proofs.proven_rows import ROWS_PER_BLOCK, ProvenRows, completion
+from mpc.proofs.proven_rows import ROWS_PER_BLOCK, ProvenRows
 from mpc.protocol.session import COORDINATOR
 
 ROSTERS = [(3, 1, 0), (3, 1, 2), (4, 1, 1), (5, 2, 0)]
 """N, t, owners without shares."""
 
 
+RANGES = [9, 1]
+
+
 def bounds_of(owners, n_rows, *, kind="norms"):
+    if kind == "entries":
+        return {owner: EntryBounds.of(RANGES, n_rows) for owner in owners}
     if kind == "indicators":
         return {owner: NormBound(3, 1, n_rows, is_one_hot=True) for owner in owners}
     bit = 1 if kind == "bits" else None
@@ -32,6 +37,8 @@ def bounds_of(owners, n_rows, *, kind="norms"):
 
 def rows_of(owners, n_rows, *, kind="norms"):
     rng = np.random.default_rng(3)
+    if kind == "entries":
+        return {o: rng.integers(0, np.array(RANGES) + 1, (n_rows, 2)) for o in owners}
     if kind == "bits":
         return {o: np.column_stack([rng.integers(-14, 15, n_rows), rng.integers(0, 2, n_rows)]) for o in owners}
     if kind == "indicators":
@@ -77,7 +84,8 @@ def run(n_parties, t, n_owners, n_rows, *, kind="norms", fault=None, in_step=Fal
 
 
 @pytest.mark.parametrize(
-    ("kind", "in_step"), [("norms", False), ("norms", True), ("indicators", True), ("bits", False)]
+    ("kind", "in_step"),
+    [("norms", False), ("norms", True), ("indicators", True), ("bits", False), ("entries", False), ("entries", True)],
 )
 @pytest.mark.parametrize(("n_parties", "t", "n_owners"), ROSTERS)
 def test_the_rows_are_those_that_were_dealt(n_parties, t, n_owners, kind, in_step):
@@ -151,15 +159,15 @@ def test_projections_of_which_shares_do_not_come_end_the_job(n_parties, t):
 def test_a_row_beyond_its_bound_is_completed_by_anything_without_an_error():
     bound = NormBound(2, 100, 10)
     rows = np.array([[10, 0], [0, 0], [11, 0], [1 << 31, 1 << 31], [-(1 << 62), 5]])
-    squares = completion(rows, bound)
+    squares = bound.completion(rows)
     assert squares.shape == (5, 4)
     assert ((squares[:2] ** 2).sum(axis=1) == [0, 100]).all()
-    assert completion(np.array([[0, 1], [0, 0], [1, 1]]), NormBound(2, 1, 10, is_one_hot=True)).tolist() == [
-        [0],
-        [1],
-        [-1],
-    ]
-    beside = completion(np.array([[10, 1], [0, 0], [7, 1]]), NormBound(2, 100, 10, bit=1))
+    one_hot = NormBound(2, 1, 10, is_one_hot=True)
+    assert one_hot.completion(np.array([[0, 1], [0, 0], [1, 1]])).tolist() == [[0], [1], [-1]]
+    entries = EntryBounds.of([10, 0], 10)
+    squares = entries.completion(np.array([[10, 0], [3, 0], [11, 1], [-(1 << 30), 0]])).reshape(4, 2, 4)
+    assert (squares**2).sum(axis=2).tolist() == [[0, 0], [84, 0], [0, 0], [0, 0]]
+    beside = NormBound(2, 100, 10, bit=1).completion(np.array([[10, 1], [0, 0], [7, 1]]))
     assert (beside**2).sum(axis=1).tolist() == [0, 100, 51]
 
 
