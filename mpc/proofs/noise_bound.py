@@ -24,8 +24,8 @@ from functools import cache
 
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.moduli import PRIMES, WIDE_PRIMES
-from mpc.proofs.four_squares import N_SQUARES
 from mpc.proofs.norm_bound import NormBound
+from mpc.proofs.squares.four_squares import N_SQUARES
 
 N_ROOTS = 2
 """Squares besides the four: each is the largest that fits, and leaves the square root of what was missing."""

@@ -50,7 +50,7 @@ from numpy.typing import NDArray
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.moduli import PRIMES
 from mpc.arithmetic.words import Words
-from mpc.proofs.four_squares import N_SQUARES, four_squares
+from mpc.proofs.squares.four_squares import N_SQUARES, four_squares
 
 N_PROJECTIONS = 100
 

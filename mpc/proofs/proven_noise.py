@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from entropy import Entropy
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.words import Words
-from mpc.proofs.four_squares import four_squares
 from mpc.proofs.noise_bound import N_ROOTS, NoiseBound
 from mpc.proofs.norm_bound import N_PROJECTIONS
 from mpc.proofs.norm_proof import DealtRows, ProofOfWhat, prove_norms
+from mpc.proofs.squares.four_squares import four_squares
 from mpc.protocol.exchange import ShareExchange
 
 

@@ -17,9 +17,9 @@ from deviations import everywhere, wrong_products
 
 from mpc.arithmetic.field import ResidueField
 from mpc.local.network import Message
-from mpc.proofs.four_squares import LARGEST, four_squares
 from mpc.proofs.norm_bound import NormBound
 from mpc.proofs.proven_rows import ProvenRows
+from mpc.proofs.squares.four_squares import LARGEST, four_squares
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.session import COORDINATOR
 

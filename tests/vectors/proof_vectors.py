@@ -13,9 +13,9 @@ from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.words import Words
 from mpc.proofs.coin import PublicCoin
 from mpc.proofs.folding import Factors, Folded, Schedule, Weights, next_claim, weighted_claims
-from mpc.proofs.four_squares import four_squares
 from mpc.proofs.norm_bound import NormBound
 from mpc.proofs.projections import column_factors, projected
+from mpc.proofs.squares.four_squares import four_squares
 
 Vector = dict[str, Any]
 BINDING = bytes(range(32))

@@ -76,7 +76,11 @@ def test_groups_are_left_out_by_their_noisy_count_and_those_near_the_limit_are_m
 @pytest.mark.parametrize(
     ("name", "given", "text"),
     [
-        ("means", {}, "counts answer the questions survival, hazard-ratios, groups, quantiles, distribution, and not 'means'"),
+        (
+            "means",
+            {},
+            "counts answer the questions survival, hazard-ratios, groups, quantiles, distribution, and not 'means'",
+        ),
         ("groups", {}, "the question groups needs columns"),
         ("groups", {"columns": ["bank.none"]}, r"the table has no column 'bank\.none'"),
         ("groups", {"columns": ["bank.owns"], "at_least": float("nan")}, "the limit must be a number of rows, got nan"),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mpc.proofs.four_squares import LARGEST, four_squares
+from mpc.proofs.squares.four_squares import LARGEST, four_squares
 
 
 def sums(numbers):

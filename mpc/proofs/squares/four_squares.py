@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.arithmetic.words import Words
-from mpc.proofs import square_kernels
-from mpc.proofs.square_kernels import ENTRIES_PER_WORD, TABLE_BITS
+from mpc.proofs.squares import square_kernels
+from mpc.proofs.squares.square_kernels import ENTRIES_PER_WORD, TABLE_BITS
 
 N_SQUARES = 4
 

@@ -1,4 +1,4 @@
-"""The compiled search for four squares: see `mpc.proofs.four_squares`."""
+"""The compiled search for four squares: see `mpc.proofs.squares.four_squares`."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def four_squares(out: NDArray[np.int64], numbers: NDArray[np.int64], table: Word
     Args:
         out: shape (numbers, 4).
         numbers: 0 .. 2^60.
-        table: table of `mpc.proofs.four_squares`.
+        table: table of `mpc.proofs.squares.four_squares`.
     """
     size = np.int64(1) << TABLE_BITS
     for i in range(numbers.size):

@@ -1,0 +1,1 @@
+"""Sums of four squares: what completes a row to its norm."""
