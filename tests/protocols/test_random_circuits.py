@@ -1,12 +1,12 @@
 """Random programs on shares against Python's integers and fractions, in rosters of 3 to 9 parties with every t.
 
-`python -m bench.protocols.random_programs` runs as many as asked, in one process or over gRPC.
+`python -m bench.circuits.random_programs` runs as many as asked, in one process or over gRPC.
 """
 
 import pytest
 
-from bench.protocols import random_programs
-from bench.protocols.random_programs_member import N_STEPS, OPERATIONS, ROSTERS, WrongResultError, counts_of, roster_of
+from bench.circuits import random_programs
+from bench.circuits.random_programs_member import N_STEPS, OPERATIONS, ROSTERS, WrongResultError, counts_of, roster_of
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -41,6 +41,6 @@ def test_a_step_that_comes_to_something_else_is_found(name, monkeypatch):
     monkeypatch.setitem(
         OPERATIONS, name, type(OPERATIONS[name])(OPERATIONS[name].call, wrong, slip=OPERATIONS[name].slip)
     )
-    monkeypatch.setattr("bench.protocols.random_programs_member.steps_of", lambda seed: [(name, 0, 1)])
+    monkeypatch.setattr("bench.circuits.random_programs_member.steps_of", lambda seed: [(name, 0, 1)])
     with pytest.raises(WrongResultError, match=f"program 0, .* {name} is off by"):
         random_programs.run_here(0)

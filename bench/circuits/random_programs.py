@@ -1,7 +1,7 @@
 """Random programs on shares against Python's integers and fractions, N = 3 to 9, every t.
 
-    python -m bench.protocols.random_programs --programs 5000
-    python -m bench.protocols.random_programs --programs 200 --over grpc
+    python -m bench.circuits.random_programs --programs 5000
+    python -m bench.circuits.random_programs --programs 200 --over grpc
 
 In one process, or as N processes that join each other over mutual TLS. A program that comes to anything else than it
 should ends the run, named by its number, which `--first` takes.
@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from bench.circuits.random_programs_member import FIELD, ROSTERS, counts_of, roster_of, run
 from bench.machine import describe_machine
 from bench.members import WrongResultError, run_members
-from bench.protocols.random_programs_member import FIELD, ROSTERS, counts_of, roster_of, run
 from entropy import SystemEntropy
 from mpc.errors import ProtocolError
 from mpc.local.network import LocalNetwork, local_names
@@ -57,7 +57,7 @@ def run_over_grpc(first: int, last: int) -> None:
     expected = Counter(roster_of(seed)[0] for seed in range(first, last))
     for n_parties, n_programs in sorted(expected.items()):
         arguments = ["--first", first, "--last", last]
-        reports = run_members("bench.protocols.random_programs_member", n_parties, arguments, timeout_s=DEADLINE_S)
+        reports = run_members("bench.circuits.random_programs_member", n_parties, arguments, timeout_s=DEADLINE_S)
         if any(report["programs"] != n_programs for report in reports):
             raise WrongResultError(f"{n_parties} parties ran other programs than {n_programs}")
 

@@ -1,4 +1,4 @@
-"""One random program on shares, and a party that runs many of them over gRPC (`bench.protocols.random_programs`).
+"""One random program on shares, and a party that runs many of them over gRPC (`bench.circuits.random_programs`).
 
 A program draws three steps, each an operation on what was made before, and opens everything that it made. So each step
 is checked by itself, against Python's integers, or against `Fraction` within the error that its docstring states.

@@ -1,6 +1,6 @@
 """A program of an analyst's own beside the registered analysis that computes the same, on the same services.
 
-    python -m bench.jobs.circuit --rows 100 --columns 5
+    python -m bench.circuits.job --rows 100 --columns 5
 
 The program multiplies each two columns and opens the sums of the products, which `second-moments` releases, too. The
 two take turns, so that both meet the same load of the machine; seconds and processor seconds are as in

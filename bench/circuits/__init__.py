@@ -1,0 +1,1 @@
+"""Circuits: random programs, and what a program costs as a job."""
