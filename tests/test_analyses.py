@@ -71,7 +71,7 @@ OF_ITS_OWN = {
         "unit_vectors",
         "vertical",
     },
-    "pattern_count": {"groups", "hazards", "life_table", "products", "questions", "reports"},
+    "pattern_count": {"groups", "hazards", "life_table", "products", "questions", "reports", "sum_answers"},
     "power_moments": {"column_sums", "reports", "sensitivity", "sketch"},
     "sums": {
         "asked",
