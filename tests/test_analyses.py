@@ -24,7 +24,7 @@ OFFERED_BESIDE = {"forecast"}
 """Where an analysis has such a part: what others would have released, its expected errors."""
 
 OF_ITS_OWN = {
-    "circuit": {"errors", "exclusion", "functions", "program", "steps"},
+    "circuit": {"errors", "exclusion", "functions", "program", "proven", "steps"},
     "clustering": {"certainty", "grid", "local_clustering", "noisy_lloyd", "partition_tree", "weighted_clustering"},
     "distribution": {"cohorts", "inquiry", "masked", "questions", "shuffled", "survey"},
     "joint_sums": {"estimate"},
