@@ -56,10 +56,11 @@ def combined_rows(
         for q in range(primes.size):
             p, shift = primes[q], np.uint64(RESIDUE_BITS * q)
             inverse = 1.0 / p
+            nothing = 0.0 * inverse  # where zeros are constants, the compiler calls memset, which the libraries lack
             for k in range(out.shape[1]):
                 total = out[q, k, first_column + start : first_column + start + width]
                 for j in range(width):
-                    total[j] = 0.0
+                    total[j] = nothing
             for first in range(0, n_rows, ROWS_AT_ONCE):
                 n = min(ROWS_AT_ONCE, n_rows - first)
                 for i in range(ROWS_AT_ONCE):
@@ -70,7 +71,7 @@ def combined_rows(
                             to[j] = _balanced((row[j] >> shift) & _MASK, p)
                     else:
                         for j in range(width):
-                            to[j] = 0.0
+                            to[j] = nothing
                 r0, r1, r2, r3 = unpacked[0], unpacked[1], unpacked[2], unpacked[3]
                 for k in range(out.shape[1]):
                     total = out[q, k, first_column + start : first_column + start + width]
