@@ -127,7 +127,7 @@ $(COMPILED): $(VENV)/dev.stamp mpc/machine_code.py $(KERNELS)
 	@mkdir -p build
 	@$(BIN)/python -m compileall -q $(filter-out bench deploy docs examples tests,$(SOURCES))
 	@find tests -name 'test_*.py' -o -name conftest.py | xargs -n 100 -P 2 $(BIN)/python tests/support/rewritten_asserts.py
-	@command -v ld >/dev/null && $(BIN)/python deploy/image/compile-kernels build/kernels --least >/dev/null & \
-	    echo $(subst /,.,$(basename $(KERNELS))) | xargs -n 1 -P 2 $(BIN)/python -c 'import importlib, sys; importlib.import_module(sys.argv[1])'; \
-	    status=$$?; wait; exit $$status
+	@if command -v ld >/dev/null; then $(BIN)/python deploy/image/compile-kernels build/kernels --least >/dev/null; fi & \
+	    libraries=$$!; echo $(subst /,.,$(basename $(KERNELS))) | xargs -n 1 -P 2 $(BIN)/python -c 'import importlib, sys; importlib.import_module(sys.argv[1])'; \
+	    status=$$?; wait $$libraries || status=1; exit $$status
 	@touch $@
