@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -108,12 +109,12 @@ class Layout:
         source_of = np.repeat(np.arange(len(sources)), n_states)
         return cls(moments, sources, starts, source_of, state_of, is_number, owner[:, None] == owner, to_scaled)
 
-    @property
+    @cached_property
     def from_scaled(self) -> Floats:
         """The inverse of `to_scaled`."""
         return np.asarray(np.linalg.inv(self.to_scaled), dtype=np.float64)
 
-    @property
+    @cached_property
     def measured(self) -> Floats:
         """Moments of (y, 1) as they were released, with their noise, shape (columns + 1, columns + 1)."""
         back = self.from_scaled
@@ -137,13 +138,8 @@ def sources_of(moments: ReleasedMoments) -> tuple[Source, ...]:
     """
     members: dict[str, list[int]] = {}
     for at, name in enumerate(moments.names):
-        members.setdefault(name if name in _plain(moments.names) else name.partition("=")[0], []).append(at)
+        members.setdefault(name.partition("=")[0], []).append(at)
     return tuple(_source(moments, name, columns) for name, columns in members.items())
-
-
-def _plain(names: Sequence[str]) -> frozenset[str]:
-    """Return the names that are no value of another column."""
-    return frozenset(name for name in names if "=" not in name)
 
 
 def _source(moments: ReleasedMoments, name: str, columns: list[int]) -> Source:
@@ -151,12 +147,11 @@ def _source(moments: ReleasedMoments, name: str, columns: list[int]) -> Source:
     if name in moments.names:
         first = moments.names.index(name)
         columns = [first, *(at for at in columns if at != first)]
-        labels: list[str | None] = [None for _ in columns]
         between = units[-1] - units[first]
         is_between = _is_seen(moments, units[first], between)
         has_ends = (moments.lower[first], moments.widths[first]) == (0.0, 1.0)
         kind: Kind = "yes/no" if has_ends and not is_between and len(columns) == 1 else "number"
-        return Source(name, kind, tuple(columns), tuple(labels), has_rest=True)
+        return Source(name, kind, tuple(columns), (None,) * len(columns), has_rest=True)
     values = [moments.names[at][len(name) + 1 :] for at in columns]
     rest = units[-1] - units[columns].sum(0)
     is_bins = any(bin_of(value) for value in values) and all(bin_of(v) or v == MISSING for v in values)
