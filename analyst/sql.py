@@ -15,6 +15,7 @@ from sqlglot.errors import SqlglotError
 from analyses.job.job import Job
 from analyses.job.listing import ListedTable
 from analyses.job.schema import ColumnSchema, columns_called
+from analyses.pattern_count.groups import MAX_KEYS
 from analyses.registry import analysis_of
 from analyst.catalogue import Catalogue
 from analyst.question import checked
@@ -39,9 +40,6 @@ _ADMITTED: Mapping[type[Any], frozenset[str]] = {
 }
 """Parts of a statement that mean something here, to the parts that they may have."""
 
-
-MAX_KEYS = 3
-"""Most columns of GROUP BY."""
 
 _SHOWN = "a SELECT shows the columns of GROUP BY and count(*), avg, sum, corr, median or quantile, and no rows"
 
