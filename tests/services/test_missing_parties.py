@@ -10,7 +10,7 @@ from deadlines import until
 
 from coordinator.batches import closing
 from mpc.prime.kernels import PRIME
-from mpc.secagg.secret.threshold import weights_between
+from mpc.secagg.secret.threshold import lagrange_weights
 from questions.shares import AskedBatch
 from questions.shares_answer import open_sum
 from service.errors import InvalidRequestError, ServiceError
@@ -128,9 +128,9 @@ async def test_what_parties_open_lies_on_no_polynomial_but_adds_up(four):
     assert (result["sum"], result["opened_by"]) == ([3.0, 30.0, -3.0], list(FOUR))
     shares = [one.share for one in await closed_by(four, asked, (1, 2, 3, 4), "once-more")]
     points = [np.frombuffer(share, dtype="<u8").astype(object) for share in shares]
-    for place, weight in enumerate(weights_between([1, 2, 3, 4], 0)):
+    for place, weight in enumerate(lagrange_weights([1, 2, 3, 4], 0)):
         points[place] = points[place] * pow(weight, -1, PRIME)
-    fourth = sum(weight * point for weight, point in zip(weights_between([1, 2, 3], 4), points, strict=False))
+    fourth = sum(weight * point for weight, point in zip(lagrange_weights([1, 2, 3], 4), points, strict=False))
     assert all((fourth - points[3]) % PRIME != 0)
 
 

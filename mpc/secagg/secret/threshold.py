@@ -11,7 +11,7 @@ from mpc.prime.field import inverse
 from mpc.prime.kernels import PRIME
 
 
-def weights_between(places: Sequence[int], at: int) -> list[int]:
+def lagrange_weights(places: Sequence[int], at: int) -> list[int]:
     """Return with which weights values at distinct places add up to that of their polynomial elsewhere, mod p."""
     found = []
     for place in places:
@@ -30,10 +30,10 @@ def dealing_weights(n_seeds: int, position: int) -> list[int]:
         n_seeds: N - 1 - m.
         position: position of the other one, n_seeds and up.
     """
-    return weights_between(range(n_seeds + 1), position + 1)
+    return lagrange_weights(range(n_seeds + 1), position + 1)
 
 
 def opening_weight(position: int, openers: Sequence[int]) -> int:
     """Return with which weight a share counts when the parties at some positions open, its own among them."""
-    weights = weights_between([opener + 1 for opener in openers], 0)
+    weights = lagrange_weights([opener + 1 for opener in openers], 0)
     return weights[list(openers).index(position)]
