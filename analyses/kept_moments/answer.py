@@ -1,6 +1,6 @@
 """What is computed from released second moments: a table, numbers beside it, and what is to be said about them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
@@ -60,6 +60,47 @@ class Answer:
         """Return the answer as JSON data."""
         table = {name: list(values) for name, values in self.table.items()}
         return {"question": self.question, **self.about, "table": table, "notes": list(self.notes)}
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question to a release.
+
+    Attributes:
+        ask: function of the release and, by name, of what the question takes.
+        takes: names of its arguments besides the release.
+        needs: those without which there is no question.
+        about: what it answers, for a list; empty where there is none.
+    """
+
+    ask: Callable[..., Answer]
+    takes: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    about: str = ""
+
+
+def answered(questions: Mapping[str, Question], name: str, released: Any, given: Mapping[str, Any]) -> Answer:
+    """Return the answer to one of some questions.
+
+    Args:
+        questions: what can be asked, by name.
+        name: name of the question.
+        released: what was released, as the questions take it.
+        given: arguments by name.
+
+    Raises:
+        AnswerError: there is no such question, an argument is missing or not one of it, or the release cannot answer.
+    """
+    if name not in questions:
+        raise AnswerError(f"there is no question {name!r}; there are {', '.join(questions)}")
+    question = questions[name]
+    for one in given:
+        if one not in question.takes:
+            raise AnswerError(f"the question {name} takes no {one}; it takes {', '.join(question.takes)}")
+    for one in question.needs:
+        if not given.get(one):
+            raise AnswerError(f"the question {name} needs {one}")
+    return question.ask(released, **given)
 
 
 def numbers(values: Floats) -> list[float | None]:

@@ -1,10 +1,9 @@
 """The questions that released second moments answer, by name, and what each takes."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
-from analyses.kept_moments.answer import Answer, AnswerError
+from analyses.kept_moments.answer import Answer, Question, answered
 from analyses.kept_moments.canonical import canonical_correlation
 from analyses.kept_moments.components import components
 from analyses.kept_moments.discriminant import discriminant
@@ -19,24 +18,6 @@ from analyses.kept_moments.synthetic.question import synthetic
 from analyses.kept_moments.tables import crosstab, group_means, odds_ratios
 from analyses.kept_moments.variance import anova
 from analyses.second_moments.released import ReleasedMoments
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question to a release.
-
-    Attributes:
-        ask: function of the release and, by name, of what the question takes.
-        takes: names of its arguments besides the release.
-        needs: those without which there is no question.
-        about: what it answers, for a list.
-    """
-
-    ask: Callable[..., Answer]
-    takes: tuple[str, ...]
-    needs: tuple[str, ...]
-    about: str
-
 
 QUESTIONS: Mapping[str, Question] = {
     "means": Question(means, ("columns",), (), "mean and standard deviation of each column"),
@@ -100,13 +81,4 @@ def ask(release: ReleasedMoments, name: str, **given: Any) -> Answer:
     Raises:
         AnswerError: there is no such question, an argument is missing or not one of it, or the release cannot answer.
     """
-    if name not in QUESTIONS:
-        raise AnswerError(f"there is no question {name!r}; there are {', '.join(QUESTIONS)}")
-    question = QUESTIONS[name]
-    for one in given:
-        if one not in question.takes:
-            raise AnswerError(f"the question {name} takes no {one}; it takes {', '.join(question.takes)}")
-    for one in question.needs:
-        if not given.get(one):
-            raise AnswerError(f"the question {name} needs {one}")
-    return question.ask(release, **given)
+    return answered(QUESTIONS, name, release, given)

@@ -1,31 +1,15 @@
 """The questions that released counts answer, without a job and without further cost."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analyses.kept_moments.answer import Answer, AnswerError
+from analyses.kept_moments.answer import Answer, Question, answered
 from analyses.pattern_count.groups import Groups, groups, quantiles
 from analyses.pattern_count.hazards import hazard_ratios
 from analyses.pattern_count.life_table import Courses, survival
 from analyses.pattern_count.sum_answers import QUARTILES, distribution
 
 Fields = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class CountsQuestion:
-    """A question to released counts.
-
-    Attributes:
-        ask: function of the result and, by name, of what the question takes.
-        takes: names of its arguments.
-        needs: name of the one without which there is no question, if there is one.
-    """
-
-    ask: Callable[..., Answer]
-    takes: tuple[str, ...]
-    needs: str | None = None
 
 
 def _survival(fields: Fields, time: str, by: str | None = None, width: float = 1.0) -> Answer:
@@ -50,12 +34,12 @@ def _distribution(
     return distribution(fields, powers, quantiles)
 
 
-QUESTIONS: Mapping[str, CountsQuestion] = {
-    "survival": CountsQuestion(_survival, ("time", "by", "width"), "time"),
-    "hazard-ratios": CountsQuestion(_hazard_ratios, ("time", "by"), "time"),
-    "groups": CountsQuestion(_groups, ("columns", "at_least"), "columns"),
-    "quantiles": CountsQuestion(_quantiles, ("value", "columns", "q", "width"), "value"),
-    "distribution": CountsQuestion(_distribution, ("powers", "quantiles")),
+QUESTIONS: Mapping[str, Question] = {
+    "survival": Question(_survival, ("time", "by", "width"), ("time",)),
+    "hazard-ratios": Question(_hazard_ratios, ("time", "by"), ("time",)),
+    "groups": Question(_groups, ("columns", "at_least"), ("columns",)),
+    "quantiles": Question(_quantiles, ("value", "columns", "q", "width"), ("value",)),
+    "distribution": Question(_distribution, ("powers", "quantiles")),
 }
 
 
@@ -70,12 +54,4 @@ def ask_counts(fields: Fields, name: str, given: Mapping[str, Any]) -> Answer:
     Raises:
         AnswerError: there is no such question, or the counts cannot answer it; the text says why.
     """
-    if name not in QUESTIONS:
-        raise AnswerError(f"counts answer the questions {', '.join(QUESTIONS)}, and not {name!r}")
-    question = QUESTIONS[name]
-    for one in given:
-        if one not in question.takes:
-            raise AnswerError(f"the question {name} takes no {one}; it takes {', '.join(question.takes)}")
-    if question.needs and not given.get(question.needs):
-        raise AnswerError(f"the question {name} needs {question.needs}")
-    return question.ask(fields, **given)
+    return answered(QUESTIONS, name, fields, given)
