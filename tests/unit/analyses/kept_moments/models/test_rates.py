@@ -22,12 +22,11 @@ def with_claims(tables, weights=WEIGHTS, seed=50):
     log_days = np.clip(rng.normal(0, 0.5, len(joint["bank.owns"])), -2, 2)
     rate = sum(w * joint[name] for w, name in zip(weights, NAMES, strict=True)) - 2.5 + log_days
     claims = np.clip(rng.poisson(np.exp(rate)), 0, 30)
-    columns = {f"{name}": joint[f"bank.{name}"] for name in ("income", "owns")}
     bank = table_of(
         "bank",
         {
-            "income": (0, 80, columns["income"]),
-            "owns": (0, 1, columns["owns"]),
+            "income": (0, 80, joint["bank.income"]),
+            "owns": (0, 1, joint["bank.owns"]),
             "claims": (0, 30, claims),
             "log_days": (-2, 2, log_days),
             "loss": (-5, 5, log_days),
