@@ -71,7 +71,16 @@ OF_ITS_OWN = {
         "unit_vectors",
         "vertical",
     },
-    "pattern_count": {"groups", "hazards", "life_table", "products", "questions", "reports", "sum_answers"},
+    "pattern_count": {
+        "groups",
+        "hazards",
+        "life_table",
+        "products",
+        "questions",
+        "reports",
+        "sum_answers",
+        "valid_counts",
+    },
     "power_moments": {"column_sums", "reports", "sensitivity", "sketch"},
     "sums": {
         "asked",

@@ -16,8 +16,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.clustering.estimators.grid_weights import valid_weights
 from analyses.clustering.weighted_clustering import Choices
+from analyses.pattern_count.valid_counts import valid_counts
 from dp.mechanism.release import StepwiseNoise, StepwiseRelease
 
 Integers = NDArray[np.int64]
@@ -157,7 +157,7 @@ class PartitionTree(StepwiseRelease):
         for bound in np.unique(bounds).tolist():
             at = bounds == bound
             sums[at] = noise.added_to(sums[at], bound / self.sum_cost)
-        weights = valid_weights(counts)
+        weights = valid_counts(counts)
         if not weights.any():
             weights = np.ones(len(low))
         middle = (low + high) / 2

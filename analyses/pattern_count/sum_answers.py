@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from analyses.job.forecast import NORMAL_95
-from analyses.kept_moments.answer import SEEN, Answer, AnswerError, ends, numbers
+from analyses.kept_moments.answer import SEEN, Answer, AnswerError, Floats, ends, numbers
+from analyses.pattern_count.valid_counts import valid_counts
 from analyses.second_moments.spectrum import SimulatedNoise
-
-Floats = NDArray[np.float64]
 
 N_DRAWS = 400
 QUARTILES = (0.25, 0.5, 0.75)
@@ -74,9 +72,7 @@ def _values(fields: Mapping[str, Any]) -> tuple[str, Floats]:
 
 def _shares(counts: Floats) -> Floats:
     """Return the shares of rows by the nearest counts that are not negative and have the same sum."""
-    total, falling = max(float(counts.sum()), 1.0), np.sort(counts)[::-1]
-    cuts = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
-    kept: Floats = np.maximum(counts - cuts[np.flatnonzero(falling > cuts)[-1]], 0.0)
+    kept = valid_counts(counts, max(float(counts.sum()), 1.0))
     return np.asarray(kept / kept.sum(), dtype=np.float64)
 
 

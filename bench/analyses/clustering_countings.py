@@ -16,10 +16,10 @@ from sklearn.cluster import KMeans
 
 from analyses.clustering.estimators.cells import GridWeights
 from analyses.clustering.estimators.fm_sketch import SketchEstimator
-from analyses.clustering.estimators.grid_weights import valid_weights
 from analyses.clustering.estimators.membership import MembershipEstimator, MembershipGrid, Memberships
 from analyses.clustering.protocol import ESTIMATORS
 from analyses.job.job import PrivacyTarget
+from analyses.pattern_count.valid_counts import valid_counts
 from bench.analyses.table import Row, Spent
 from bench.datasets.clustering_tables import ClusterTable, mixed_gaussian
 from bench.utility.moment_runs import QUICK_ROWS, typical
@@ -108,7 +108,7 @@ def weights_in_process(counting: MembershipEstimator, memberships: Sequence[Memb
         if isinstance(result, Exception):
             raise result
     sent = max(size for member, size in network.sent_bytes.items() if member != COORDINATOR)
-    return valid_weights(found[COORDINATOR]), Spent(seconds, sent)
+    return valid_counts(found[COORDINATOR]), Spent(seconds, sent)
 
 
 def central_weights(counts: GridWeights, epsilon: float, delta: float) -> GridWeights:
@@ -121,7 +121,7 @@ def central_weights(counts: GridWeights, epsilon: float, delta: float) -> GridWe
         epsilon=epsilon,
         delta=delta,
     )
-    return valid_weights(counts + noise.draw(SystemEntropy()).reshape(counts.shape))
+    return valid_counts(counts + noise.draw(SystemEntropy()).reshape(counts.shape))
 
 
 def errors(n_owners: int, epsilons: Sequence[float], runs: int, quick: bool) -> Iterator[Row]:

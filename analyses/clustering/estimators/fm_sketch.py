@@ -27,7 +27,6 @@ from analyses.clustering.estimators.cells import GridWeights
 from analyses.clustering.estimators.grid_weights import (
     SWEEPS_OF_DRAW,
     pairs_of_weights,
-    valid_weights,
     weights_of_pairs,
 )
 from analyses.clustering.estimators.membership import (
@@ -46,6 +45,7 @@ from analyses.clustering.estimators.sketch_estimate import (
 from analyses.job.job import JobError, PrivacyTarget, PublicModel, parameters_error
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
+from analyses.pattern_count.valid_counts import valid_counts
 from analyses.rows.own_values import CountsFailures, zeros_instead
 from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
@@ -268,7 +268,7 @@ class SketchEstimator(MembershipEstimator):
         if self.options.estimator == "basic":
             union = complement_cardinality(levels[0])
             phantoms = _phantoms_of_complement(self.sketch, len(self.grid.owners))
-            return valid_weights(n_rows - (union - phantoms), n_rows)
+            return valid_counts(n_rows - (union - phantoms), n_rows)
         return weights_of_pairs(self.pair_counts(levels, n_rows), self.grid.shape, n_rows)
 
     def estimated_rows(self, levels: list[list[Levels]]) -> float:
@@ -309,7 +309,7 @@ class SketchEstimator(MembershipEstimator):
         if self.options.estimator == "basic":
             deviations = self._deviations(weights, n_rows)
             while True:
-                yield valid_weights(weights + deviations * simulated.normal(*weights.shape), rows())
+                yield valid_counts(weights + deviations * simulated.normal(*weights.shape), rows())
         pairs = pairs_of_weights(weights)
         off = {pair: self._deviations(counts, n_rows) for pair, counts in pairs.items()}
         while True:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.clustering.estimators.cells import GridWeights, Pair
+from analyses.pattern_count.valid_counts import valid_counts
 
 TOLERANCE = 1e-4
 """2PEst ends when no pair is off by more than this share of all rows, or after MAX_SWEEPS."""
@@ -16,31 +17,6 @@ MAX_SWEEPS = 200
 
 SWEEPS_OF_DRAW = 10
 """Sweeps for weights that only show how far others may be off."""
-
-
-def valid_weights(raw: GridWeights, n_rows: float | None = None) -> GridWeights:
-    """Return the non-negative weights of a given sum that are closest to noisy counts, by Euclidean distance.
-
-    If the noise is independent with equal variance, this is the maximum-likelihood table with that sum. All counts are
-    shifted by the same number and negative ones are set to zero. So the noise of many empty cells does not add up to a
-    spurious mass, as it does if each cell is clipped on its own.
-
-    Args:
-        raw: any shape; finite.
-        n_rows: what the weights shall add up to; default: the sum of the noisy counts, at least 0.
-
-    Returns:
-        same shape; all 0 where `n_rows` is not positive.
-    """
-    total = float(raw.sum()) if n_rows is None else n_rows
-    if total <= 0:
-        return np.zeros(raw.shape)
-    descending = np.sort(raw.reshape(-1))[::-1]
-    # With the r largest counts above the cut, the cut is (their sum - total) / r; take the last r that is consistent.
-    cuts = (np.cumsum(descending) - total) / np.arange(1, len(descending) + 1)
-    cut = cuts[np.flatnonzero(descending > cuts)[-1]]
-    weights: GridWeights = np.maximum(raw - cut, 0.0)
-    return weights
 
 
 def pairs_of_weights(weights: GridWeights) -> dict[Pair, NDArray[np.float64]]:
@@ -101,7 +77,7 @@ def weights_of_pairs(
     axes = range(len(shape))
     if n_rows <= 0:
         return np.zeros(shape)
-    targets = {pair: valid_weights(pairs[pair], n_rows) for pair in sorted(pairs)}
+    targets = {pair: valid_counts(pairs[pair], n_rows) for pair in sorted(pairs)}
     grid = np.full(shape, float(n_rows))
     for axis in axes:
         sums = [t.sum(axis=1 - pair.index(axis)) for pair, t in targets.items() if axis in pair]

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.clustering.estimators.cells import GridWeights
-from analyses.clustering.estimators.grid_weights import valid_weights
 from analyses.clustering.estimators.membership import (
     AFTER_CENTRES,
     MembershipEstimator,
@@ -26,6 +25,7 @@ from analyses.clustering.estimators.membership import (
 from analyses.job.job import JobError, PrivacyTarget
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
+from analyses.pattern_count.valid_counts import valid_counts
 from analyses.rows.own_values import CountsFailures, zeros_instead
 from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
@@ -173,5 +173,5 @@ def independent_weights(sizes: list[GridWeights]) -> GridWeights:
     n_rows = math.fsum(float(of_owner.sum()) for of_owner in sizes) / len(sizes)
     if n_rows <= 0:
         return np.zeros(tuple(len(of_owner) for of_owner in sizes))
-    shares = [valid_weights(of_owner, n_rows) / n_rows for of_owner in sizes]
+    shares = [valid_counts(of_owner, n_rows) / n_rows for of_owner in sizes]
     return n_rows * reduce(np.multiply.outer, shares)

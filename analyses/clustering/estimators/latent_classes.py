@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.clustering.estimators.cells import Cells, Pair
-from analyses.clustering.estimators.grid_weights import valid_weights
 from analyses.clustering.weighted_clustering import Choices
+from analyses.pattern_count.valid_counts import valid_counts
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ def cells_of_pairs(pairs: Mapping[Pair, Floats], n_owners: int, n_rows: float, c
     n_local = len(next(iter(pairs.values())))
     shares = np.zeros((n_owners, n_local, n_owners, n_local))
     for (one, other), counts in pairs.items():
-        share = valid_weights(counts, n_rows) / n_rows if n_rows > 0 else np.full(counts.shape, counts.size**-1.0)
+        share = valid_counts(counts, n_rows) / n_rows if n_rows > 0 else np.full(counts.shape, counts.size**-1.0)
         shares[one, :, other], shares[other, :, one] = share, share.T
     return fitted(shares, choices).draw(max(n_rows, 0.0), choices)
 

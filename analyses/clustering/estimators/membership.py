@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from analyses.clustering.estimators.cells import Cells, GridWeights
-from analyses.clustering.estimators.grid_weights import valid_weights
 from analyses.job.job import PrivacyTarget, PublicModel
 from analyses.job.norm_bounds import Bounds
 from analyses.job.releases import PlannedRelease
+from analyses.pattern_count.valid_counts import valid_counts
 from analyses.rows.own_values import CountsFailures
 from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
@@ -214,7 +214,7 @@ class MembershipEstimator(PublicModel, ABC):
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
         """Run the coordinator's part and return the estimated rows of each cell, float64 of shape `grid.shape`.
 
-        Raw: may be negative and need not add up; `analyses.clustering.estimators.grid_weights.valid_weights` makes
+        Raw: may be negative and need not add up; `analyses.pattern_count.valid_counts.valid_counts` makes
         weights of them. An estimator that can do better by itself may return valid weights.
 
         Raises:
@@ -227,7 +227,7 @@ class MembershipEstimator(PublicModel, ABC):
         Raises:
             PeerError, TooFewSharesError, InconsistentSharesError: see `ShareExchange.open`.
         """
-        return Cells.of_grid(valid_weights(await self.coordinator(exchange)))
+        return Cells.of_grid(valid_counts(await self.coordinator(exchange)))
 
     def redrawn_cells(self, cells: Cells, simulated: SimulatedNoise) -> Iterator[Cells]:
         """Yield cells as they might come out if those of `cells` were true; see `redrawn`."""

@@ -17,7 +17,6 @@ from analyses.clustering.estimators.cells import Cells, GridWeights, Pair
 from analyses.clustering.estimators.grid_weights import (
     SWEEPS_OF_DRAW,
     pairs_of_weights,
-    valid_weights,
     weights_of_pairs,
 )
 from analyses.clustering.estimators.latent_classes import cells_of_pairs
@@ -33,6 +32,7 @@ from analyses.job.norm_bounds import Bounds, fitted, projections_of, with_proofs
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
 from analyses.pattern_count.products import count_patterns, walk_through_patterns
+from analyses.pattern_count.valid_counts import valid_counts
 from analyses.rows.integer_column import NO_PLACE
 from analyses.rows.integer_rows import indicators
 from analyses.rows.joint_computation import JointComputation, computation_of
@@ -154,7 +154,7 @@ class MpcEstimator(MembershipEstimator):
     def count_deviation(self, n_rows: int) -> float:
         """Return that of a pair's count; the number of rows does not matter.
 
-        With joint counts a pair consists of k'^(S - 2) cells. What `valid_weights` cuts off or leaves adds up in size,
+        With joint counts a pair consists of k'^(S - 2) cells. What `valid_counts` cuts off or leaves adds up in size,
         not in squares, so it is so many times the deviation of a cell: each cell should be seen by itself.
         """
         cells_of_a_pair = int(self.grid.k_local ** (len(self.grid.owners) - 2))
@@ -264,7 +264,7 @@ class MpcEstimator(MembershipEstimator):
         pairs = pairs_of_weights(weights)
         while True:
             if self.cells == "joint":
-                yield valid_weights(weights + deviation * simulated.normal(*shape))
+                yield valid_counts(weights + deviation * simulated.normal(*shape))
                 continue
             noisy = {pair: counts + deviation * simulated.normal(*counts.shape) for pair, counts in pairs.items()}
             yield weights_of_pairs(noisy, shape, _rows_of(list(noisy.values())), SWEEPS_OF_DRAW)

@@ -21,7 +21,6 @@ from analyses.clustering.estimators.grid_weights import (
     SWEEPS_OF_DRAW,
     deviations_of_products,
     pairs_of_weights,
-    valid_weights,
     weights_of_pairs,
 )
 from analyses.clustering.estimators.membership import (
@@ -34,6 +33,7 @@ from analyses.job.job import Finite, JobError, PrivacyTarget, PublicModel, param
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
 from analyses.pattern_count.reports import PatternReports, PatternTally
+from analyses.pattern_count.valid_counts import valid_counts
 from analyses.rows.own_values import CountsFailures, zeros_instead
 from analyses.rows.slots import EMPTY, MAX_SLOTS, place_rows
 from analyses.rows.traffic import JointTraffic
@@ -156,7 +156,7 @@ class PatternEstimator(MembershipEstimator):
         if self.options.patterns == "all":
             off = deviations(weights)
             while True:
-                yield valid_weights(weights + off * simulated.normal(*weights.shape))
+                yield valid_counts(weights + off * simulated.normal(*weights.shape))
         pairs = pairs_of_weights(weights)
         off_of = {pair: deviations(counts) for pair, counts in pairs.items()}
         while True:

@@ -7,13 +7,13 @@ import pytest
 from virtual_time import run_in_virtual_time
 
 from analyses.clustering.estimators.fm_sketch import UNIT_AGAINST_COORDINATOR, SketchEstimator
-from analyses.clustering.estimators.grid_weights import valid_weights
 from analyses.clustering.estimators.independent import IndependentEstimator, independent_weights
 from analyses.clustering.estimators.ldp import LdpEstimator
 from analyses.clustering.estimators.membership import MembershipGrid
 from analyses.clustering.estimators.pattern import PatternEstimator
 from analyses.clustering.protocol import ESTIMATORS
 from analyses.job.job import JobError, PrivacyTarget
+from analyses.pattern_count.valid_counts import valid_counts
 from dp.cost.accounting import CalibrationError
 from dp.cost.composition import composed_epsilon
 from dp.cost.events.record import event_from, record_of
@@ -99,7 +99,7 @@ def test_a_counting_estimates_the_counts_within_its_stated_deviation(name, n_own
     found, _ = run(counting, memberships)
     exact = truth(memberships, k)
     axes = tuple(range(2, n_owners))
-    error = valid_weights(found).sum(axis=axes) - exact.sum(axis=axes)
+    error = valid_counts(found).sum(axis=axes) - exact.sum(axis=axes)
     assert found.shape == exact.shape
     assert np.all(found >= 0)
     if name == "independent":  # the noise is small and the bias is not

@@ -2,9 +2,8 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
-from analyses.clustering.estimators.grid_weights import valid_weights, weights_of_pairs
+from analyses.clustering.estimators.grid_weights import weights_of_pairs
 
 
 def pairs_of(grid):
@@ -15,44 +14,9 @@ def pairs_of(grid):
     }
 
 
-def test_valid_weights_are_the_nearest_ones_of_their_sum():
-    rng = np.random.default_rng(0)
-    raw = rng.normal(1, 3, 7)
-    total = 5.0
-    found = valid_weights(raw, total)
-    best = minimize(
-        lambda w: ((w - raw) ** 2).sum(),
-        np.full(7, total / 7),
-        bounds=[(0, None)] * 7,
-        constraints={"type": "eq", "fun": lambda w: w.sum() - total},
-        tol=1e-12,
-    )
-    np.testing.assert_allclose(found, best.x, atol=1e-4)
-    assert found.sum() == pytest.approx(total)
-
-
-def test_weights_that_are_valid_stay():
-    weights = np.array([[3.0, 0.0], [1.0, 2.0]])
-    np.testing.assert_allclose(valid_weights(weights), weights)
-
-
-def test_the_noise_of_empty_cells_does_not_add_up():
-    rng = np.random.default_rng(1)
-    true = np.zeros(4096)
-    true[:8] = 2500
-    raw = true + rng.normal(0, 20, 4096)
-    error, clipped_error = (np.abs(w - true).sum() for w in (valid_weights(raw), np.maximum(raw, 0)))
-    assert error < clipped_error / 10
-
-
 @pytest.mark.parametrize("total", [0.0, -3.0])
 def test_without_rows_all_weights_are_zero(total):
-    assert not valid_weights(np.array([1.0, -4.0]), total).any()
     assert not weights_of_pairs({(0, 1): np.ones((2, 2))}, (2, 2), total).any()
-
-
-def test_the_sum_of_negative_counts_is_no_sum():
-    assert not valid_weights(np.array([1.0, -4.0])).any()
 
 
 def test_pairs_of_two_parties_are_the_grid():
