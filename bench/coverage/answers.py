@@ -53,13 +53,13 @@ def answers(runs: int) -> Iterator[Coverage]:
     """Yield the coverage of the intervals of each question, about the population that the rows come from."""
     everybody = _tables(POPULATION, 99)
     for n_rows, epsilon in SIZES:
-        truth = _released(everybody, 1e6, None)
+        truth = released(everybody, 1e6, None)
         true = {what: _numbers(ask(truth, name, **given), of) for what, (name, given, of, _) in QUESTIONS.items()}
         rng = np.random.default_rng(6)
         held: dict[str, list[list[bool]]] = {what: [] for what in QUESTIONS}
         known: dict[str, list[list[bool]]] = {what: [] for what in QUESTIONS}
         for run in range(runs):
-            release = _released(_tables(n_rows, 1000 + run), epsilon, rng)
+            release = released(_tables(n_rows, 1000 + run), epsilon, rng)
             for what, (name, given, _, of) in QUESTIONS.items():
                 try:
                     ends = _column(ask(release, name, **given), of)[: len(true[what])]
@@ -83,7 +83,7 @@ def _column(answer: Answer, name: str) -> Any:
     return {**answer.about, **answer.table}[name]
 
 
-def _released(tables: Sequence[Table], epsilon: float, rng: np.random.Generator | None) -> ReleasedMoments:
+def released(tables: Sequence[Table], epsilon: float, rng: np.random.Generator | None) -> ReleasedMoments:
     """Return a release of tables; without a generator it has no noise."""
     plan = plan_of(kept_moments, "second-moments", tables, {"max_rows": tables[0].n_rows}, epsilon)
     release = ReleasedMoments.of(kept_moments.reference(tables, plan), plan)
@@ -103,13 +103,13 @@ def _tables(n_rows: int, seed: int) -> list[Table]:
     income = 20 + 0.3 * age - 2 * visits + 4 * risk + rng.normal(0, 3, n_rows)
     owns = rng.random(n_rows) < 1 / (1 + np.exp(-(0.06 * (age - 50) - 0.5 * visits - 0.5)))
     return [
-        _table("bank", {"income": (0, 80, income), "owns": (0, 1, owns)}),
-        _table("clinic", {"age": (0, 100, age)}, {"risk": risk}),
-        _table("shop", {"visits": (-4, 4, visits), "weight": (20, 120, weight)}),
+        made_up_table("bank", {"income": (0, 80, income), "owns": (0, 1, owns)}),
+        made_up_table("clinic", {"age": (0, 100, age)}, {"risk": risk}),
+        made_up_table("shop", {"visits": (-4, 4, visits), "weight": (20, 120, weight)}),
     ]
 
 
-def _table(party: str, numbers: Mapping[str, Any], categories: Mapping[str, Floats] | None = None) -> Table:
+def made_up_table(party: str, numbers: Mapping[str, Any], categories: Mapping[str, Floats] | None = None) -> Table:
     columns = [ColumnSchema(name=name, lower=low, upper=high) for name, (low, high, _) in numbers.items()]
     values = [np.clip(one.astype(np.float64), low, high) for low, high, one in numbers.values()]
     for name, codes in (categories or {}).items():

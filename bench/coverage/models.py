@@ -8,7 +8,7 @@ import numpy as np
 from analyses.job.schema import Table
 from analyses.kept_moments.answer import AnswerError
 from analyses.kept_moments.questions import ask
-from bench.coverage.answers import SHARES, _released, _table
+from bench.coverage.answers import SHARES, made_up_table, released
 from bench.coverage.record import Coverage
 
 SIZES = ((20_000, 4.0), (4_000, 8.0))
@@ -35,7 +35,7 @@ def models(runs: int) -> Iterator[Coverage]:
         held: dict[str, list[list[bool]]] = {what: [] for what in QUESTIONS}
         known: dict[str, list[list[bool]]] = {what: [] for what in QUESTIONS}
         for run in range(runs):
-            release = _released(tables_of(n_rows, 1000 + run), epsilon, rng)
+            release = released(tables_of(n_rows, 1000 + run), epsilon, rng)
             for what, (given, _, true) in QUESTIONS.items():
                 try:
                     ends = ask(release, what, **given).table["interval"]
@@ -63,7 +63,7 @@ def tables_of(n_rows: int, seed: int) -> list[Table]:
     grade = (latent > -ABOVE[0]).astype(int) + (latent > -ABOVE[1])
     ill = features @ OF_ODDS + 50 * OF_ODDS[0] - 0.5 + rng.logistic(size=n_rows) > 0
     return [
-        _table("bank", {"owns": (0, 1, owns), "claims": (0, 30, claims)}),
-        _table("clinic", {"age": (0, 100, age), "ill": (0, 1, ill)}, {"risk": risk}),
-        _table("shop", {"visits": (-4, 4, visits)}, {"grade": grade}),
+        made_up_table("bank", {"owns": (0, 1, owns), "claims": (0, 30, claims)}),
+        made_up_table("clinic", {"age": (0, 100, age), "ill": (0, 1, ill)}, {"risk": risk}),
+        made_up_table("shop", {"visits": (-4, 4, visits)}, {"grade": grade}),
     ]
