@@ -17,7 +17,7 @@ and is refused.
 from collections.abc import Mapping
 from fractions import Fraction
 
-from analyses.circuit.functions import FUNCTIONS, Range
+from analyses.circuit.functions import FUNCTIONS, Range, size_of
 from analyses.circuit.program import Program, Step
 from analyses.circuit.steps import ranges_of_operands
 from analyses.job.job import JobError
@@ -62,7 +62,7 @@ def _error_of(step: Step, errors: list[Fraction], ranges: Mapping[str, Range], t
     if step.operation in ("add", "sub"):
         return errors[0] + errors[1]
     if step.operation == "mul":
-        sizes = [max(abs(low), abs(high)) for low, high in ranges_of_operands(step, ranges)]
+        sizes = [size_of(of) for of in ranges_of_operands(step, ranges)]
         return sizes[0] * errors[1] + sizes[1] * errors[0]
     if step.operation in COMPARISONS:
         return Fraction(1)

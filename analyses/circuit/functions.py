@@ -94,8 +94,8 @@ class Function:
         """Return how far the result may be off where operands are off by so much; the scale is exact."""
         *operands, (k, _) = ranges
         if len(operands) > 1:  # |x / y - x' / y'| <= (|x - x'| + |x' / y'| |y - y'|) / y
-            (low, high), (least, _) = operands
-            largest = Fraction(max(abs(low), abs(high)), least)
+            least = operands[1][0]
+            largest = Fraction(size_of(operands[0]), least)
             grown = (errors[0] + largest * errors[1]) * (1 << k) / least
         elif self.steepest is not None:
             grown = errors[0] * self.steepest
@@ -112,6 +112,11 @@ class Function:
         if scale[0] != scale[1] or not least <= scale[0] <= most:
             raise ValueError(f"the scale is a plain integer from {least} to {most}")
         return scale[0]
+
+
+def size_of(of: Range) -> int:
+    """Return the largest absolute value in a range."""
+    return max(abs(of[0]), abs(of[1]))
 
 
 def outline(n_primes: int, t: int) -> ShareTraffic:
@@ -131,7 +136,7 @@ def _of_reals(function: Callable[[Decimal], Decimal]) -> Exact:
 
 
 def _size(of: Range) -> int:
-    return max(1, abs(of[0]), abs(of[1]))
+    return max(1, size_of(of))
 
 
 def _places(of: Range) -> int:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from analyses.circuit.errors import errors_of
 from analyses.circuit.exclusion import Condition, exclusive_values
-from analyses.circuit.functions import Range
+from analyses.circuit.functions import Range, size_of
 from analyses.circuit.program import MAX_MASKED, Program, program_of, ranges_of
 from analyses.circuit.proven import check_proven, masked_delta, proven_bounds
 from analyses.circuit.steps import check_room, n_masked, walk_through
@@ -263,7 +263,7 @@ def sensitivities(
     others do not. A row that is replaced by one of the same value moves those by the second line above; by one of
     another value, those of both by the first: it leaves one and enters the other. The largest sum of these counts.
     """
-    more = [w * max(abs(low), abs(high)) for w, (low, high) in zip(weights, ranges, strict=True)]
+    more = [w * size_of(of) for w, of in zip(weights, ranges, strict=True)]
     replaced = [max(m, w * (high - low)) for m, w, (low, high) in zip(more, weights, ranges, strict=True)]
 
     def of(moves: Sequence[int], leaving: Sequence[int]) -> VectorSensitivity:
@@ -288,7 +288,7 @@ def _largest(moves: Sequence[int], leaving: Sequence[int], exclusive: Sequence[C
 
 def weights_of(ranges: Sequence[Range]) -> tuple[int, ...]:
     """Return for each range a factor that brings its size near the largest one's; noise is alike on all."""
-    sizes = [max(abs(low), abs(high)) for low, high in ranges]
+    sizes = [size_of(of) for of in ranges]
     return tuple(min(MAX_WEIGHT, max(1, max(sizes) // size)) for size in sizes)
 
 
@@ -349,7 +349,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> CircuitPlan:
             f"privacy.delta: {target.delta:g} is not more than the {besides:.2g} that comparisons take of it"
         )
     moves = sensitivities(opened, weights, exclusive_values(program, ranges))
-    largest = max(w * max(abs(low), abs(high)) for w, (low, high) in zip(weights, opened, strict=True))
+    largest = max(w * size_of(of) for w, of in zip(weights, opened, strict=True))
     beside = target.model_copy(update={"delta": target.delta - besides})
     proven = proven_bounds(job, schemas, params.max_rows)
 
@@ -380,7 +380,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> CircuitPlan:
 
 def _n_primes(total: int, program: Program, ranges: Mapping[str, Range], t: int) -> int:
     """Return the primes of the smallest field that holds the sums, every step, and every mask."""
-    size = max(max(abs(low), abs(high)) for low, high in ranges.values())
+    size = max(map(size_of, ranges.values()))
     for n_primes in range(len(ResidueField.for_bound(max(total, size)).primes), len(PRIMES) + 1):
         try:
             check_room(program, ranges, ResidueField(n_primes), t)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from analyses.circuit.forecast import forecast, signal
+from analyses.circuit.functions import size_of
 from analyses.circuit.plan import ROWS_PER_BLOCK, CircuitParams, CircuitPlan, ColumnPlaces, ColumnRows, plan
 from analyses.circuit.reference import reference
 from analyses.circuit.steps import row_sums
@@ -51,7 +52,7 @@ async def party(session: Session, plan: CircuitPlan, table: Table | None) -> Loc
         mine = None if table is None else kind(plan, session.me, table, counting)
         total = await c.noise_of(plan.noise, (len(plan.weights),))
         shapes = {owner: (width,) for owner, width in plan.widths.items()}
-        bound = max(max(abs(low), abs(high)) for low, high in plan.ranges.values())
+        bound = max(map(size_of, plan.ranges.values()))
         async for blocks in c.rows_in_step(shapes, n_rows, mine, height=ROWS_PER_BLOCK, bound=bound):
             columns = {
                 f"{plan.schema_of(owner).party}.{column.name}": _values(plan, blocks[owner][:, place], column)

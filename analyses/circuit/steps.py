@@ -7,7 +7,7 @@ summed may be a product as it is, unless products are proven: then each is reduc
 from collections.abc import Mapping
 from dataclasses import replace
 
-from analyses.circuit.functions import FUNCTIONS, Range, outline
+from analyses.circuit.functions import FUNCTIONS, Range, outline, size_of
 from analyses.circuit.program import MASKED, Program, Step
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.moduli import PRIMES
@@ -65,7 +65,7 @@ async def row_sums(
                 (values[str(o)] if takes_products and isinstance(o, str) else await low(o)) for o in step.operands
             ]
             value = await _applied(c, step, ranges, operands)
-        values[step.name] = replace(value, bound=_size(ranges[step.name]))
+        values[step.name] = replace(value, bound=size_of(ranges[step.name]))
     if counting is None:
         return stack([_array(values[str(step.operands[0])]).sum(0) for step in program.opened])
     sums = [await _product(c, _array(await low(step.operands[0])), counting) for step in program.opened]
@@ -167,7 +167,7 @@ def prepared_before(
 def _largest_masked(step: Step, ranges: Mapping[str, Range]) -> int:
     """Return the bound of what a step opens under a mask."""
     is_shift = step.operation in ("low_bits", "floor_shift")
-    return _size(ranges_of_operands(step, ranges)[0]) if is_shift else largest_difference(step, ranges)
+    return size_of(ranges_of_operands(step, ranges)[0]) if is_shift else largest_difference(step, ranges)
 
 
 def walk_through(
@@ -218,7 +218,7 @@ def _walk_through_masked(
     """Walk through a step that opens something under masks; `degree` is that of what `truncate` takes."""
     given = ranges_of_operands(step, ranges)
     if step.operation == "truncate":
-        circuits.truncate(share, n_rows, _size(given[0]), given[1][0], degree)
+        circuits.truncate(share, n_rows, size_of(given[0]), given[1][0], degree)
         return
     if step.operation in FUNCTIONS:
         FUNCTIONS[step.operation].walk(share, n_rows, *given)
@@ -227,10 +227,6 @@ def _walk_through_masked(
     walk(share, n_rows, n_bits_of(step, ranges), _largest_masked(step, ranges))
     if step.operation in ("minimum", "maximum"):
         circuits.select(share, n_rows)
-
-
-def _size(of: Range) -> int:
-    return max(abs(of[0]), abs(of[1]))
 
 
 def _array(value: Value) -> SharedArray:
