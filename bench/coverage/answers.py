@@ -11,7 +11,6 @@ from analyses.kept_moments.answer import Answer, AnswerError
 from analyses.kept_moments.questions import ask
 from analyses.second_moments.released import ReleasedMoments
 from bench.coverage.record import Coverage
-from bench.distribution.samples import Floats
 from bench.utility.moment_runs import plan_of
 
 SIZES = ((20_000, 4.0), (4_000, 8.0))
@@ -109,7 +108,7 @@ def _tables(n_rows: int, seed: int) -> list[Table]:
     ]
 
 
-def made_up_table(party: str, numbers: Mapping[str, Any], categories: Mapping[str, Floats] | None = None) -> Table:
+def made_up_table(party: str, numbers: Mapping[str, Any], categories: Mapping[str, Any] | None = None) -> Table:
     columns = [ColumnSchema(name=name, lower=low, upper=high) for name, (low, high, _) in numbers.items()]
     values = [np.clip(one.astype(np.float64), low, high) for low, high, one in numbers.values()]
     for name, codes in (categories or {}).items():
