@@ -4,6 +4,7 @@ What is none of our questions is refused by its name: nothing of a statement is 
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -193,7 +194,7 @@ def _number(literal: exp.Expression) -> float:
 
 
 def _limit(select: exp.Select) -> float | None:
-    """Return the least noisy count of rows that HAVING asks for; None where it asks for none."""
+    """Return the least noisy count of rows that HAVING asks for; None where it asks for none. Rows are whole."""
     having = select.args.get("having")
     if having is None:
         return None
@@ -201,7 +202,8 @@ def _limit(select: exp.Select) -> float | None:
     is_of_rows = isinstance(limit, exp.GT | exp.GTE) and isinstance(limit.this, exp.Count)
     if not is_of_rows or not isinstance(limit.this.this, exp.Star):
         raise SqlError(f"{having.sql()[:80]} is not offered: HAVING count(*) >= NUMBER is, of noisy counts")
-    return _number(limit.expression)
+    number = _number(limit.expression)
+    return math.floor(number) + 1.0 if isinstance(limit, exp.GT) else number
 
 
 def _has(table: ListedTable, name: str) -> bool:
@@ -223,7 +225,7 @@ def _meaning(
 ) -> Asked:
     kinds = set(found) - {"count"}
     numbers = [column for columns in found.values() for pair in columns for column in pair]
-    having = {} if limit is None else {"at_least": f"{limit:g}"}
+    having = {} if limit is None else {"at_least": f"{limit:.15g}"}
     if len(keys) > MAX_KEYS:
         raise SqlError(f"GROUP BY has {len(keys)} columns; {MAX_KEYS} are offered at most")
     if any(kind.startswith("quantile") for kind in kinds):

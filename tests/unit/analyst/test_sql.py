@@ -74,18 +74,18 @@ def meant(text, **more):
             {},
         ),
         (
-            f"SELECT ill, owns, count(*) {JOINED} GROUP BY ill, owns HAVING count(*) >= 20",
+            f"SELECT ill, owns, count(*) {JOINED} GROUP BY ill, owns HAVING count(*) >= 2000001",
             "cross-table",
             {"clinic": ["ill"], "bank": ["owns"]},
             "groups",
-            {"columns": "clinic.ill,bank.owns", "at_least": "20"},
+            {"columns": "clinic.ill,bank.owns", "at_least": "2000001"},
         ),
         (
             f"SELECT region, avg(charges) {JOINED} GROUP BY region HAVING count(*) > 50",
             "second-moments",
             {"clinic": ["region"], "bank": ["charges"]},
             "group-means",
-            {"value": "bank.charges", "by": "clinic.region", "at_least": "50"},
+            {"value": "bank.charges", "by": "clinic.region", "at_least": "51"},
         ),
         (
             f"SELECT region, owns, quantile(visits, 0.25) {JOINED} JOIN shop.people USING (id) GROUP BY region, owns",
