@@ -121,6 +121,14 @@ def ends(low: Floats, high: Floats) -> list[list[float] | None]:
     return [[float(a), float(b)] if np.isfinite([a, b]).all() else None for a, b in zip(low, high, strict=True)]
 
 
+def ratios(logs: Floats, errors: Floats) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return 95 % intervals of normal logarithms, the numbers that they are of, and the intervals of these."""
+    half = NORMAL_95 * errors
+    with np.errstate(over="ignore"):
+        of, low, high = np.exp(logs), np.exp(logs - half), np.exp(logs + half)
+    return intervals(logs, errors), numbers(of), ends(low, high)
+
+
 def chosen(moments: ReleasedMoments, names: Sequence[str]) -> ReleasedMoments:
     """Return the moments of some columns; of all where none is named.
 

@@ -5,17 +5,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analyses.job.forecast import NORMAL_95
 from analyses.kept_moments.answer import (
     Answer,
     AnswerError,
     Floats,
     check_rows,
     chosen,
-    ends,
     intervals,
     noise_of_products,
     numbers,
+    ratios,
 )
 from analyses.second_moments.released import ReleasedMoments
 from analyses.second_moments.spectrum import SimulatedNoise
@@ -129,7 +128,7 @@ def odds_ratios(moments: ReleasedMoments, down: str, across: str) -> Answer:
             slope = np.array([1.0, -1.0, -1.0, 1.0]) / counts
             values[at] = np.log(counts) @ [1.0, -1.0, -1.0, 1.0]
             noise[at], chance[at] = np.sqrt(slope @ covariance @ slope), np.sqrt((1 / counts).sum())
-    half = NORMAL_95 * np.hypot(noise, chance)
+    interval, ratio, of_ratio = ratios(values, np.hypot(noise, chance))
     hidden = int(np.isnan(values).sum())
     return Answer(
         "odds-ratios",
@@ -139,9 +138,9 @@ def odds_ratios(moments: ReleasedMoments, down: str, across: str) -> Answer:
             "log_odds_ratio": numbers(values),
             "noise_error": numbers(noise),
             "chance_error": numbers(chance),
-            "interval": ends(values - half, values + half),
-            "odds_ratio": numbers(np.exp(values)),
-            "odds_ratio_interval": ends(np.exp(values - half), np.exp(values + half)),
+            "interval": interval,
+            "odds_ratio": ratio,
+            "odds_ratio_interval": of_ratio,
         },
         {"against": [rows.labels[0], columns.labels[0]], "n_rows": moments.n_rows},
         (f"{hidden} ratios have a count that is not distinguishable from noise",) if hidden else (),

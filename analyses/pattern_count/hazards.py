@@ -7,8 +7,7 @@ counts by (interval x event x group) hold all that its likelihood needs [PreGlo7
 
 import numpy as np
 
-from analyses.job.forecast import NORMAL_95
-from analyses.kept_moments.answer import Answer, AnswerError, Floats, ends, numbers, p_values
+from analyses.kept_moments.answer import Answer, AnswerError, Floats, numbers, p_values, ratios
 from analyses.pattern_count.life_table import N_DRAWS, Courses, at_risk_of, drawn_courses, seen_intervals
 from analyses.second_moments.spectrum import SimulatedNoise
 
@@ -62,7 +61,7 @@ def hazard_ratios(courses: Courses) -> Answer:
     noise = drawn.std(axis=0, ddof=1) if len(drawn) > 0.95 * N_DRAWS else np.full(len(logs), np.nan)
     chance = np.sqrt(np.diagonal(np.linalg.inv(information))[: len(logs)])
     whole = np.hypot(noise, chance)
-    half = NORMAL_95 * whole
+    interval, ratio, of_ratio = ratios(logs, whole)
     n = courses.events.shape[1]
     left_out = f"{n - len(used)} of {n} intervals have events that the noise hides, and are left out"
     notes = ("hazards of the groups are supposed to be in proportion, over all intervals",)
@@ -73,9 +72,9 @@ def hazard_ratios(courses: Courses) -> Answer:
             "log_hazard_ratio": numbers(logs),
             "noise_error": numbers(noise),
             "chance_error": numbers(chance),
-            "interval": ends(logs - half, logs + half),
-            "hazard_ratio": numbers(np.exp(logs)),
-            "hazard_ratio_interval": ends(np.exp(logs - half), np.exp(logs + half)),
+            "interval": interval,
+            "hazard_ratio": ratio,
+            "hazard_ratio_interval": of_ratio,
             "p_value": p_values(logs, whole),
         },
         {"against": courses.groups[0], "events": float(of_groups.sum())},

@@ -5,17 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyses.job.forecast import NORMAL_95
 from analyses.kept_moments.answer import (
     Answer,
     AnswerError,
     Floats,
     check_rows,
     chosen,
-    ends,
     numbers,
     others_than,
     p_values,
+    ratios,
 )
 from analyses.kept_moments.models.population import Features, Population, errors_of, shift_note
 from analyses.kept_moments.redrawn import check_regular
@@ -91,9 +90,7 @@ def poisson(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *
     normal = _rates(raw, features.as_numbers(), offset is not None)
     kept = [*range(k - (offset is not None)), k]
     values, whole = found.weights[kept], errors.whole[kept]
-    half = NORMAL_95 * whole
-    with np.errstate(over="ignore"):
-        ratio, low, high = np.exp(values), np.exp(values - half), np.exp(values + half)
+    interval, ratio, of_ratio = ratios(values, whole)
     return Answer(
         "poisson",
         {
@@ -101,9 +98,9 @@ def poisson(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *
             "log_rate_per_unit": numbers(values),
             "noise_error": numbers(errors.noise[kept]),
             "chance_error": numbers(errors.chance[kept]),
-            "interval": ends(values - half, values + half),
-            "rate_ratio": numbers(ratio),
-            "rate_ratio_interval": ends(low, high),
+            "interval": interval,
+            "rate_ratio": ratio,
+            "rate_ratio_interval": of_ratio,
             "p_value": p_values(values, whole),
         },
         {"label": label, "offset": offset, "n_rows": part.n_rows, "mean_label": found.rate, "dispersion": dispersion},
