@@ -25,6 +25,10 @@ _SIZE_VARIANCE = 1 - 2 / np.pi
 
 _UNKNOWN = "how three and more columns go together was not measured: the fit leaves it as even as pairs allow"
 _SHAPE = "numbers keep their mean, deviation and relations, not the shape of their distribution, which only bins tell"
+_ERRORS = (
+    "errors and p-values computed from these rows count neither the noise nor chance, and fall with the number of rows "
+    "asked for: take them from this release's own answers"
+)
 _HIDDEN = "{} of {} pairs are not distinguishable from noise: what goes together in them is not known"
 _REST = "{} have values that were not released: their rows are empty there"
 
@@ -84,7 +88,7 @@ def synthetic(
 
 
 def _notes(layout: Layout, pairs: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    notes = [_UNKNOWN]
+    notes = [_UNKNOWN, _ERRORS]
     if any(source.kind == "number" for source in layout.sources):
         notes.append(_SHAPE)
     if n_hidden := sum(not pair["is_seen"] for pair in pairs):
