@@ -23,6 +23,9 @@ def answer(
     columns: Names = None,
     label: Annotated[str | None, typer.Option(help="Regressions: column that is to be explained.")] = None,
     offset: Annotated[str | None, typer.Option(help="poisson: column with the logarithm of the exposure.")] = None,
+    normal: Annotated[
+        bool, typer.Option("--normal", help="poisson, multinomial, ordinal: numbers are near normal; for intervals.")
+    ] = False,
     ridge: Annotated[float | None, typer.Option(help="regress: penalty on squared coefficients.")] = None,
     k: Annotated[int | None, typer.Option(help="components, factors, canonical-correlation: how many.")] = None,
     others: Annotated[
@@ -57,7 +60,7 @@ def answer(
 
     given = {
         "columns": _names(columns), "others": _names(others),
-        "label": label, "offset": offset, "ridge": ridge, "k": k, "scale": scale or None,
+        "label": label, "offset": offset, "normal": normal or None, "ridge": ridge, "k": k, "scale": scale or None,
         "down": down, "across": across, "value": value, "by": by,
         "time": time, "width": width, "q": q, "at_least": at_least,
         "powers": powers or None, "quantiles": quantiles or None,

@@ -20,6 +20,10 @@ from analyses.logistic_regression.link import CentredLabel, LogisticFit, fit_cen
 from analyses.second_moments.released import ReleasedMoments
 from analyses.second_moments.spectrum import SimulatedNoise
 
+_SUPPOSED = (
+    "weights by moments: exact for features of a normal distribution; errors do not count what they are off for others"
+)
+
 
 def logistic(moments: ReleasedMoments, label: str, columns: Sequence[str] = ()) -> Answer:
     """Return the weights of a logistic model by moments, in the columns' own units, as a job of `logistic-regression`.
@@ -66,7 +70,7 @@ def logistic(moments: ReleasedMoments, label: str, columns: Sequence[str] = ()) 
             "p_value": p_values(values, whole),
         },
         {"label": label, "n_rows": part.n_rows, "mean_label": found.mean_label, "ridge": found.ridge},
-        tuple(filter(None, (found.note, of_ridge, "weights by moments: exact for features of a normal distribution"))),
+        tuple(filter(None, (found.note, of_ridge, _SUPPOSED))),
     )
 
 

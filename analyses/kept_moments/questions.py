@@ -35,13 +35,19 @@ QUESTIONS: Mapping[str, Question] = {
         logistic, ("label", "columns"), ("label",), "logistic regression of any yes or no, by moments"
     ),
     "poisson": Question(
-        poisson, ("label", "columns", "offset"), ("label",), "Poisson regression of a count, with an offset if asked"
+        poisson,
+        ("label", "columns", "offset", "normal"),
+        ("label",),
+        "Poisson regression of a count, with an offset if asked",
     ),
     "multinomial": Question(
-        multinomial, ("label", "columns"), ("label",), "logistic regression of the values of a category"
+        multinomial, ("label", "columns", "normal"), ("label",), "logistic regression of the values of a category"
     ),
     "ordinal": Question(
-        ordinal, ("label", "columns"), ("label",), "proportional odds of a category whose values have an order"
+        ordinal,
+        ("label", "columns", "normal"),
+        ("label",),
+        "proportional odds of a category whose values have an order",
     ),
     "anova": Question(anova, ("value", "columns"), ("value", "columns"), "analysis of variance by several terms"),
     "contrasts": Question(

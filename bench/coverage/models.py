@@ -1,4 +1,7 @@
-"""Intervals of generalised linear models from one release: the weights that made the rows are known."""
+"""Intervals of generalised linear models from one release: the weights that made the rows are known.
+
+python -m bench.coverage.models              what intervals hold where somebody vouches for numbers that are skewed
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -27,6 +30,9 @@ QUESTIONS: Mapping[str, tuple[dict[str, Any], str, Sequence[float]]] = {
 }
 """Name of the question to what it takes, the name of its numbers, and what they are in the population."""
 
+EFFECTS = (0.1, 0.25, 0.5)
+"""Weights, per standard deviation, of exponential numbers."""
+
 
 def models(runs: int) -> Iterator[Coverage]:
     """Yield the coverage of the intervals of each model, about the weights that the rows were made with."""
@@ -38,7 +44,7 @@ def models(runs: int) -> Iterator[Coverage]:
             release = released(tables_of(n_rows, 1000 + run), epsilon, rng)
             for what, (given, _, true) in QUESTIONS.items():
                 try:
-                    ends = ask(release, what, **given).table["interval"]
+                    ends = ask(release, what, **given, normal=True).table["interval"]
                 except AnswerError:
                     ends = [None] * len(true)
                 pairs = list(zip(ends, true, strict=True))
@@ -49,6 +55,36 @@ def models(runs: int) -> Iterator[Coverage]:
             yield Coverage.of(
                 f"second moments: {what}", table, epsilon, runs, np.array(held[what]), np.array(known[what])
             )
+
+
+def skewed(runs: int, effects: Sequence[float] = EFFECTS, n_rows: int = 20_000) -> Iterator[Coverage]:
+    """Yield the coverage of the intervals of two exponential numbers that are said to be normal, without noise."""
+    for effect in effects:
+        held: dict[str, list[list[bool]]] = {what: [] for what in (*QUESTIONS, "logistic")}
+        for run in range(runs):
+            release = _released(skewed_tables_of(n_rows, 100 + run, effect), 1e6, None)
+            for what, hits in held.items():
+                given = {**QUESTIONS[what][0], "normal": True} if what in QUESTIONS else {"label": "clinic.ill"}
+                ends = ask(release, what, **{**given, "columns": FEATURES}).table["interval"][:2]
+                pairs = zip(ends, (effect, -effect), strict=True)
+                hits.append([one is not None and one[0] <= value <= one[1] for one, value in pairs])
+        for what, hits in held.items():
+            yield Coverage.of(f"second moments: {what}", f"exponential, effect {effect}", 1e6, runs, np.array(hits))
+
+
+def skewed_tables_of(n_rows: int, seed: int, effect: float) -> list[Table]:
+    """Return the same columns with age and visits exponential of deviation 1, and weights `effect` and its negative."""
+    rng = np.random.default_rng(seed)
+    age, visits = np.minimum(rng.exponential(size=(2, n_rows)), 8.0)
+    risk, owns = rng.choice(3, n_rows, p=SHARES), rng.random(n_rows) < 0.3
+    odds = effect * (age - visits) + 0.3 * (risk == 1) + 0.6 * (risk == 2) - 0.4 * owns
+    claims = rng.poisson(np.exp(odds - 0.5))
+    latent, ill = odds + rng.logistic(size=n_rows), odds - 0.5 + rng.logistic(size=n_rows) > 0
+    return [
+        _table("bank", {"owns": (0, 1, owns), "claims": (0, 60, claims)}),
+        _table("clinic", {"age": (0, 8, age), "ill": (0, 1, ill)}, {"risk": risk}),
+        _table("shop", {"visits": (0, 8, visits)}, {"grade": (latent > 0).astype(int) + (latent > 1.5)}),
+    ]
 
 
 def tables_of(n_rows: int, seed: int) -> list[Table]:
@@ -67,3 +103,8 @@ def tables_of(n_rows: int, seed: int) -> list[Table]:
         made_up_table("clinic", {"age": (0, 100, age), "ill": (0, 1, ill)}, {"risk": risk}),
         made_up_table("shop", {"visits": (-4, 4, visits)}, {"grade": grade}),
     ]
+
+
+if __name__ == "__main__":
+    for one in skewed(8):
+        print(f"{one.table:24} {one.what:28} held {one.held}", flush=True)

@@ -43,7 +43,7 @@ class ReleaseAnswer:
         lines = table_lines(self._rounded())
         lines += [f"{name.replace('_', ' ')}: {_short(value)}" for name, value in self.found.about.items()]
         if any(name in self.found.table for name in _ERRORS):
-            lines.append("+- is half of a 95 % interval")
+            lines.append("+- is half of a 95 % interval" if self._has_intervals() else "+- is 1.96 standard errors")
         return [*lines, *self.found.notes, "", *self.cost]
 
     def __repr__(self) -> str:
@@ -73,6 +73,11 @@ class ReleaseAnswer:
         import pandas
 
         return pandas.DataFrame({name: list(values) for name, values in self.found.table.items()})
+
+    def _has_intervals(self) -> bool:
+        """Return whether an interval is stated, or the question has none to state."""
+        found = [values for name, values in self.found.table.items() if name.endswith("interval")]
+        return not found or any(one is not None for values in found for one in values)
 
     def _rounded(self) -> dict[str, Sequence[Any]]:
         """Return the table with each number rounded to the error that stands behind it."""

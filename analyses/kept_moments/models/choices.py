@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyses.kept_moments.answer import Answer, AnswerError, Floats, check_rows, chosen, intervals, numbers, p_values
-from analyses.kept_moments.models.population import Errors, Features, Population, errors_of, shift_note
+from analyses.kept_moments.models.population import Errors, Features, Population, errors_of, stated
 from analyses.kept_moments.redrawn import check_regular
 from analyses.kept_moments.tables import SEEN_GROUP, categories_of
 from analyses.second_moments.released import ReleasedMoments
@@ -20,7 +20,7 @@ _FURTHEST = 30.0
 """Log odds per standard deviation of a column at which values count as separated."""
 
 
-def multinomial(moments: ReleasedMoments, label: str, columns: Sequence[str] = ()) -> Answer:
+def multinomial(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *, normal: bool = False) -> Answer:
     """Return a multinomial logistic model: log odds of each value of a category against its first one.
 
     The score equations, sums of (y - p(x)) x = 0, have sums of y x from the release, and sums of p(x) x of the
@@ -30,15 +30,17 @@ def multinomial(moments: ReleasedMoments, label: str, columns: Sequence[str] = (
         moments: released.
         label: a category, `party.column`, or a yes or no.
         columns: names of features, a category for all its values but the first; all others where none is named.
+        normal: whether numbers are known to be near normal; else there are no intervals with them.
 
     Raises:
         AnswerError: a column is not in the release, the label is a number or explains itself, there is only noise, a
             value is not seen in it, or values are separated.
     """
     asked = _Asked.of(moments, label, columns, is_ordinal=False)
-    found, errors, note = _answered(asked, label)
+    found, errors = _answered(asked, label)
     k, n = len(asked.features.names), asked.n_odds
-    values, whole = found.T.ravel(), errors.whole.T.ravel()
+    values = found.T.ravel()
+    whole, notes = stated(asked.features, errors.whole.T.ravel(), normal=normal)
     return Answer(
         "multinomial",
         {
@@ -51,11 +53,11 @@ def multinomial(moments: ReleasedMoments, label: str, columns: Sequence[str] = (
             "p_value": p_values(values, whole),
         },
         {"label": label, "against": asked.values[0], "n_rows": asked.part.n_rows},
-        (note,),
+        notes,
     )
 
 
-def ordinal(moments: ReleasedMoments, label: str, columns: Sequence[str] = ()) -> Answer:
+def ordinal(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *, normal: bool = False) -> Answer:
     """Return a model of proportional odds: log odds of being above a value, in the order in which its owner lists them.
 
     Log odds of being above a value are w.x and a constant of that value. The likelihoods of the logistic models of all
@@ -66,18 +68,20 @@ def ordinal(moments: ReleasedMoments, label: str, columns: Sequence[str] = ()) -
         moments: released.
         label: a category, `party.column`.
         columns: see `multinomial`.
+        normal: see `multinomial`.
 
     Raises:
         AnswerError: see `multinomial`.
     """
     asked = _Asked.of(moments, label, columns, is_ordinal=True)
-    found, errors, note = _answered(asked, label)
+    found, errors = _answered(asked, label)
     k = len(asked.features.names)
 
     def of_all(one: Floats) -> Floats:
         return np.append(one[:k, 0], one[k])
 
-    values, whole = of_all(found), of_all(errors.whole)
+    values = of_all(found)
+    whole, notes = stated(asked.features, of_all(errors.whole), normal=normal)
     return Answer(
         "ordinal",
         {
@@ -89,7 +93,7 @@ def ordinal(moments: ReleasedMoments, label: str, columns: Sequence[str] = ()) -
             "p_value": p_values(values, whole),
         },
         {"label": label, "order": list(asked.values), "n_rows": asked.part.n_rows},
-        (note, "odds are supposed to be proportional: a column moves the odds of being above each value alike"),
+        (*notes, "odds are supposed to be proportional: a column moves the odds of being above each value alike"),
     )
 
 
@@ -169,8 +173,8 @@ class _Asked:
         return found
 
 
-def _answered(asked: _Asked, label: str) -> tuple[Floats, Errors, str]:
-    """Return the weights, their errors, and a note on what is supposed."""
+def _answered(asked: _Asked, label: str) -> tuple[Floats, Errors]:
+    """Return the weights and their errors."""
     part, features = asked.part, asked.features
     found = asked.fit(part.raw, features)
     if found is None:
@@ -187,13 +191,7 @@ def _answered(asked: _Asked, label: str) -> tuple[Floats, Errors, str]:
     above = _above(rows @ found[:-1] + found[-1], is_ordinal=asked.is_ordinal)
     rank = (simulated.uniform(len(rows))[:, None] < above).sum(axis=1)
     errors = errors_of(part, estimate, np.column_stack([rows, np.eye(asked.n_odds + 1)[rank][:, 1:]]), weights)
-    normal = asked.fit(part.raw, features.as_numbers(), found)
-    slopes = slice(None, -1)
-    return (
-        found,
-        errors,
-        shift_note(found[slopes], errors.whole[slopes], (nothing if normal is None else normal)[slopes]),
-    )
+    return found, errors
 
 
 def _above(odds: Floats, *, is_ordinal: bool) -> Floats:

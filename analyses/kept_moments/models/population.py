@@ -26,11 +26,20 @@ N_POINTS = 4_096
 
 _SWEEPS = 40
 _YES_OR_NO = 0.02
-"""Mean of x - x^2 up to which a column with bounds 0 and 1 is a yes or no, beside what the noise makes of it."""
+"""Part of the sum of x, or of 1 - x, that the sum of x - x^2 may be in a yes or no, beside what noise makes of it."""
 
 SUPPOSED = (
     "an approximation: numbers are taken to be normal within each combination of the categories, with one covariance; "
     "errors do not count what that is off"
+)
+UNSTATED = (
+    "intervals and p-values are left out: they would hold only if the numbers were near normal, which moments do not "
+    "show; say normal = true if you know it"
+)
+VOUCHED = "intervals and p-values hold only if the numbers are near normal, as the question said"
+EVEN = (
+    "an approximation: combinations of three and more categories are taken to be as even as their pairs allow; errors "
+    "do not count what that is off"
 )
 
 
@@ -79,10 +88,6 @@ class Features:
     def indicators(self) -> list[int]:
         """Places of all columns of categories, in the order of `Population.cells`."""
         return [at for one in self.categories for at in one]
-
-    def as_numbers(self) -> "Features":
-        """Return the same with every column taken for a number that is normal."""
-        return Features(self.names, (), tuple(range(len(self.names))))
 
 
 @dataclass(frozen=True)
@@ -183,15 +188,21 @@ def errors_of(part: ReleasedMoments, estimate: Callable[[Floats], Floats], rows:
     return Errors(_deviation(noise), _deviation(np.array(chance)))
 
 
-def shift_note(values: Floats, errors: Floats, normal: Floats) -> str:
-    """Return how far coefficients are from those that all columns would have if they were normal."""
-    known = np.isfinite(errors) & (errors > 0) & np.isfinite(normal)
-    if not known.any():
-        return SUPPOSED
-    furthest = float((np.abs(normal - values)[known] / errors[known]).max())
-    return (
-        f"{SUPPOSED}; if all columns were taken to be normal, coefficients would move by {furthest:.2g} errors at most"
-    )
+def stated(features: Features, errors: Floats, *, normal: bool) -> tuple[Floats, tuple[str, ...]]:
+    """Return the errors of which intervals and p-values are made, NaN where none may be, and what is to be said.
+
+    Numbers that are skewed move coefficients by many errors, and second moments are the same for skewed and for normal
+    ones: with numbers among the features, intervals need the word of somebody who knows them.
+
+    Args:
+        features: the model's columns.
+        errors: standard errors of coefficients, by noise and chance together, any shape.
+        normal: whether the question says that the numbers are near normal.
+    """
+    if features.numbers:
+        whole = errors if normal else np.full_like(errors, np.nan)
+        return whole, (SUPPOSED, VOUCHED if normal else UNSTATED)
+    return errors, (EVEN,) if len(features.categories) > 2 else ()
 
 
 def _deviation(drawn: Floats) -> Floats:
@@ -212,7 +223,8 @@ def _is_yes_or_no(moments: ReleasedMoments, name: str) -> bool:
     if (part.lower[0], part.widths[0]) != (0.0, 1.0):
         return "=" in name
     off = part.raw[0, -1] - part.raw[0, 0]
-    return bool(off < 4 * part.deviation / part.constant + _YES_OR_NO * part.n_rows)
+    rarer = min(part.raw[0, -1], part.raw[-1, -1] - part.raw[0, -1])  # so that small parts are no yes or no
+    return bool(off < 4 * part.deviation / part.constant + _YES_OR_NO * max(rarer, 0.0))
 
 
 def _cells(whole: Floats, features: Features) -> tuple[Floats, Floats]:

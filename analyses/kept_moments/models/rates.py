@@ -16,7 +16,7 @@ from analyses.kept_moments.answer import (
     p_values,
     ratios,
 )
-from analyses.kept_moments.models.population import Features, Population, errors_of, shift_note
+from analyses.kept_moments.models.population import Features, Population, errors_of, stated
 from analyses.kept_moments.redrawn import check_regular
 from analyses.second_moments.released import ReleasedMoments
 from analyses.second_moments.spectrum import SimulatedNoise
@@ -43,7 +43,14 @@ class Rates:
     rate: float
 
 
-def poisson(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *, offset: str | None = None) -> Answer:
+def poisson(
+    moments: ReleasedMoments,
+    label: str,
+    columns: Sequence[str] = (),
+    *,
+    offset: str | None = None,
+    normal: bool = False,
+) -> Answer:
     """Return the log-linear model of a count: log E[y] = w.x + w_0, and with an offset its own value besides.
 
     The score equations of Poisson's likelihood, sums of (y - exp(w.x)) x = 0, are solved for the population of
@@ -57,6 +64,7 @@ def poisson(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *
         label: a count or another number whose lower bound is at least 0.
         columns: names of features, a category for all its values but the first; all others where none is named.
         offset: column that holds the logarithm of each row's exposure.
+        normal: whether numbers, the offset too, are known to be near normal; else there are no intervals with them.
 
     Raises:
         AnswerError: a column is not in the release, the label may be negative or explains itself, an offset is no
@@ -87,9 +95,9 @@ def poisson(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *
     mean = np.exp(rows @ found.weights[:-1] + found.weights[-1])
     label_of = mean + np.sqrt(max(dispersion, 1.0) * mean) * simulated.normal(len(rows))
     errors = errors_of(part, estimate, np.column_stack([rows, label_of]), weights)
-    normal = _rates(raw, features.as_numbers(), offset is not None)
     kept = [*range(k - (offset is not None)), k]
-    values, whole = found.weights[kept], errors.whole[kept]
+    values = found.weights[kept]
+    whole, notes = stated(features, errors.whole[kept], normal=normal)
     interval, ratio, of_ratio = ratios(values, whole)
     return Answer(
         "poisson",
@@ -104,7 +112,7 @@ def poisson(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *
             "p_value": p_values(values, whole),
         },
         {"label": label, "offset": offset, "n_rows": part.n_rows, "mean_label": found.rate, "dispersion": dispersion},
-        (shift_note(values, whole, np.full(len(kept), np.nan) if normal is None else normal.weights[kept]),),
+        notes,
     )
 
 

@@ -7,6 +7,7 @@ from releases import joint_of, plan_of, released, tables_of
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from analyses.kept_moments.answer import AnswerError
+from analyses.kept_moments.models.population import SUPPOSED, UNSTATED, VOUCHED
 from analyses.kept_moments.questions import ask
 
 N_ROWS = 10_000
@@ -55,6 +56,20 @@ def test_a_yes_or_no_by_one_category_has_the_log_odds_of_the_table(case):
     owns = joint_of(tables_of(N_ROWS))["bank.owns"]
     odds = [np.log(owns[rank == at].mean() / (1 - owns[rank == at].mean())) for at in range(3)]
     assert found == pytest.approx([odds[1] - odds[0], odds[2] - odds[0], odds[0]], abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["multinomial", "ordinal"])
+def test_odds_by_numbers_have_intervals_only_where_somebody_vouches_that_the_numbers_are_normal(case, name):
+    given = {"label": "clinic.risk", "columns": ["shop.visits", "bank.owns"]}
+    found, vouched = ask(case[2], name, **given), ask(case[2], name, **given, normal=True)
+    by_categories = ask(case[2], name, label="clinic.risk", columns=["bank.owns"])
+    for column in ("interval", "p_value"):
+        assert set(found.table[column]) == {None}
+        assert None not in vouched.table[column] + by_categories.table[column]
+    assert None not in found.table["log_odds_per_unit"] + found.table["chance_error"]
+    assert found.notes[:2] == (SUPPOSED, UNSTATED)
+    assert vouched.notes[:2] == (SUPPOSED, VOUCHED)
+    assert not {SUPPOSED, UNSTATED, VOUCHED} & set(by_categories.notes)
 
 
 @pytest.mark.parametrize("name", ["multinomial", "ordinal"])
