@@ -112,6 +112,8 @@ def test_what_is_no_release_or_no_question_is_refused_in_words(deployment, view,
     assert (code, "there is no question 'mode'" in text, "[answer-impossible]" in text) == (2, True, True)
     code, text = command(deployment, "answer", view.job_id, "means", "--columns", "bank.x7")
     assert (code, "the release has no column 'bank.x7'" in text) == (2, True)
+    code, text = command(deployment, "answer", view.job_id, "means", "--normal")
+    assert (code, "the question means takes no normal" in text) == (2, True)
     code, text = command(deployment, "answer", "0123456789abcdef", "means")
     assert code == 4
     (tmp_path / "notes.txt").write_text("notes")
