@@ -10,12 +10,12 @@ N - t parties are, by themselves, the noise that the target asks for in the coal
 none, so nothing depends on how many answer.
 
 With `may_miss` = m the sum opens without any m of the parties: shares are points of polynomials of degree N - 1 - m
-(`mpc.secagg.secret.threshold`), so up to N - 1 - m parties learn nothing of them, and t is at most that. A party that
-follows the protocol opens once, with the parties that it then agrees with, and what it opens is of use only with what
-all others among them that follow it open (`party.batches.openers`). Of N - m parties at least N - m - t do, so t
-parties and the coordinator, whatever they do, bring a batch to (N - t) // (N - m - t) openings at most, of different
-devices: one where t <= N - 1 - 2 m. Noise is sized for as many, among N - m parties. Where there may be two, no exact
-sum is asked for, which two openings would undo, and no proofs, which hide under one mask.
+(`mpc.secagg.secret.threshold`), so the shares of up to N - 1 - m parties say nothing of them, and t is at most that. A
+party that follows the protocol opens once, with the parties that it then agrees with, and what it opens is of use only
+with what all others among them that follow it open (`party.batches.openers`). Of N - m parties at least N - m - t do,
+so t parties and the coordinator, whatever they do, bring a batch to (N - t) // (N - m - t) openings at most, of
+different devices: one where t <= N - 1 - 2 m. Noise is sized for as many, among N - m parties. Where there may be two,
+no exact sum is asked for, which two openings would undo, and no proofs, which hide under one mask.
 
 With `proofs` a device shares the digits of its integers modulo a prime, and proves to the parties that its vector keeps
 the bounds of the question (`mpc.vector_proofs`). What is summed, its noise and its cost stay the same.
@@ -268,11 +268,14 @@ class BatchQuestion(Question):
         """Say who can open, and who may collude."""
         n, t = len(self.parties), self.colluding
         said = (
-            f"Any {n - self.may_miss} of the {n} parties open the sum, so one may be gone; {n - 1 - self.may_miss} of "
-            f"them learn nothing of a device, whatever they do"
+            f"Any {n - self.may_miss} of the {n} parties open the sum, so one may be gone; shares of "
+            f"{n - 1 - self.may_miss} of them say nothing of a device"
         )
         if self.openings == 1:
-            return f"{said}. Only one sum is opened, whatever the coordinator and {t} of the parties do"
+            return (
+                f"{said}. Only one sum is opened, whatever the coordinator and {t} of the parties do; with more than "
+                f"{n - 1 - 2 * self.may_miss} that deviate two can be opened, whose difference may be one device"
+            )
         return (
             f"{said}. One sum is opened where parties follow the protocol; the coordinator and {t} of them that "
             f"deviate can have {self.openings} opened, about different devices: epsilon against them counts all"

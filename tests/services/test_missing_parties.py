@@ -11,6 +11,7 @@ from deadlines import until
 from coordinator.batches import closing
 from mpc.prime.kernels import PRIME
 from mpc.secagg.secret.threshold import lagrange_weights
+from party.batches.collecting import Collection
 from questions.shares import AskedBatch
 from questions.shares_answer import open_sum
 from service.errors import InvalidRequestError, ServiceError
@@ -203,4 +204,35 @@ async def test_a_party_that_deviates_brings_three_parties_to_the_two_openings_th
         answers = await closed_by(three, asked, openers, f"third-{len(openers)}")
         assert all(isinstance(one, Exception) for one in answers)
     assert asked.question.openings == 2
+    asking.task.cancel()
+
+
+@pytest.mark.slow
+async def test_parties_that_deviate_beyond_those_that_may_collude_subtract_two_exact_sums(four, monkeypatch):
+    """A known limit: two of four where one may collude, and the coordinator, read one device; the plan says so."""
+    monkeypatch.setattr(closing.Closing, "result", lambda *_: asyncio.Event().wait())
+    is_second = False
+    as_honest = Collection._open
+
+    def leaving_out(self, part, answer, place):
+        if is_second and self._position in (2, 3) and part.device == "d2":
+            return None
+        return as_honest(self, part, answer, place)
+
+    monkeypatch.setattr(Collection, "_open", leaving_out)
+    asking, device, asked = await asked_of_two(four, question(four, largest_cohort=3))
+    await four.answered_by(device, four.device("d2", 417, -33, 250))
+    await until(lambda: four.process._questions["batch"]._open[asked.question_id].ending is not None)
+    for name in ("shop", "tailor"):  # they forget what they have seen and closed
+        for method in ("close_batch", "note_shown"):
+            monkeypatch.setattr(four.parties[name]._batches._store, method, lambda *_: None)
+    opened = []
+    for openers in ((1, 3, 4), (2, 3, 4)):
+        answers = await closed_by(four, asked, openers, f"opening-{openers[0]}")
+        opened.append(open_sum(asked.question, [one.share for one in answers]))
+        is_second = True
+    assert (opened[0] - opened[1]).tolist() == [417, -33, 250]
+    assert asked.question.openings == asked.question.colluding == 1
+    said = asked.question.privacy_report()["opening"]
+    assert said.endswith("with more than 1 that deviate two can be opened, whose difference may be one device")
     asking.task.cancel()

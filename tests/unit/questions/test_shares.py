@@ -184,7 +184,9 @@ def test_noise_meets_the_target_without_a_party_and_for_as_many_openings_as_ther
     assert composed_epsilon(of_one.events("coalition") * openings, 1e-6).epsilon <= 1.0
     said = question.privacy_report()["opening"]
     assert said.startswith(f"Any {n_parties - 1} of the {n_parties} parties open the sum")
+    assert f"; shares of {n_parties - 2} of them say nothing of a device. " in said
     assert (f"can have {openings} opened" in said) == (openings > 1)
+    assert (f"more than {n_parties - 3} that deviate two can be opened" in said) == (openings == 1)
     assert said + "." in describe(question.privacy_report(), "members")
     assert "opening" not in batch_question(privacy=NOISY).privacy_report()
 
