@@ -95,11 +95,14 @@ class PartiesPolicy(Settings):
             against fewer is not answered.
         proofs: whether only batches are answered in which every device proves that its vector keeps the bounds of the
             question: in any other, one that lies can spoil the answer that this member has paid for.
+        may_miss: without how many of its parties a batch may be opened that is answered: of those that are left, all
+            that collude read what this member answers.
     """
 
     names: Annotated[tuple[Name, ...], Field(min_length=2)]
     colluding: Annotated[int, Field(ge=1)]
     proofs: bool = False
+    may_miss: Annotated[int, Field(ge=0, le=1)] = 0
 
     @model_validator(mode="after")
     def _one_is_honest(self) -> Self:
@@ -316,6 +319,7 @@ class DeviceConfig(Settings):
             policy.largest_epsilon,
             policy.least_epsilon,
             parties.proofs,
+            parties.may_miss,
         )
 
     def kept_records(self) -> dict[str, KeptRecord]:

@@ -44,6 +44,7 @@ class BatchPolicy:
         largest_elements: longer vectors are not answered.
         exact_sums: whether batches without noise are answered.
         proofs: whether only batches are answered whose devices prove that their vectors keep their bounds.
+        may_miss: a batch that opens without more of its parties is not answered.
         largest_epsilon: largest epsilon of one batch, in its worst view, at the budget's delta; None: the budget's.
         least_epsilon: least epsilon of a noisy batch, at its own delta.
     """
@@ -57,6 +58,7 @@ class BatchPolicy:
     largest_epsilon: float | None
     least_epsilon: float = LEAST_EPSILON
     proofs: bool = False
+    may_miss: int = 0
 
     def check(self, asked: AskedBatch) -> None:
         """Refuse a batch that the owner rules out, by its question alone.
@@ -87,6 +89,11 @@ class BatchPolicy:
             raise BatchOutOfPolicyError("an exact sum is asked for; this device takes part in noisy ones only")
         if self.proofs and not question.proofs:
             raise BatchOutOfPolicyError("devices prove nothing in this batch (policy.parties.proofs)")
+        if question.may_miss > self.may_miss:
+            raise BatchOutOfPolicyError(
+                f"the batch opens without {question.may_miss} of its parties; at most {self.may_miss} here "
+                "(policy.parties.may_miss)"
+            )
         if (target := question.sum.privacy) is not None and target.epsilon < self.least_epsilon:
             raise BatchOutOfPolicyError(
                 f"epsilon is {target.epsilon:.3g}; at least {self.least_epsilon:g} here (policy.least_epsilon)"

@@ -21,6 +21,7 @@ class BatchRules(Settings):
         smallest_cohort: a batch that may be opened for fewer devices is refused.
         exact_sums: whether batches without noise are accepted.
         proofs: whether only batches are accepted whose devices prove that their vectors keep their bounds.
+        may_miss: a batch that opens without more of its parties is refused: fewer that collude then read every vector.
         largest_elements: a batch of longer vectors is refused.
         most_open: maximum number of batches that are open here at a time.
         most_open_each: maximum number of open batches of one analyst, whose name the coordinator states.
@@ -32,6 +33,7 @@ class BatchRules(Settings):
     smallest_cohort: Annotated[int, Field(ge=2)] = 10
     exact_sums: bool = False
     proofs: bool = False
+    may_miss: Annotated[int, Field(ge=0, le=1)] = 0
     largest_elements: Annotated[int, Field(ge=1)] = 1 << 24
     most_open: Annotated[int, Field(ge=1, le=4096)] = 64
     most_open_each: Annotated[int, Field(ge=1, le=4096)] = 16
@@ -72,6 +74,10 @@ class BatchRules(Settings):
             raise BatchRefusedError(f"privacy: {me} takes part in noisy sums only (batches.exact_sums)")
         if self.proofs and not question.proofs:
             raise BatchRefusedError(f"proofs: {me} adds up proven vectors only (batches.proofs)")
+        if question.may_miss > self.may_miss:
+            raise BatchRefusedError(
+                f"may_miss: {me} opens batches with all of their parties only (set batches.may_miss = 1 for others)"
+            )
         if question.n_elements > self.largest_elements:
             raise BatchRefusedError(
                 f"length: {me} adds up vectors of at most {self.largest_elements} elements (batches)"

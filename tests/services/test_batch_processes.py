@@ -27,7 +27,7 @@ PARTIES = ("bank", "clinic", "shop")
 DEVICES = ("d0", "d1", "d2")
 
 
-def write_devices(deployment):
+def write_devices(deployment, **parties_policy):
     """The folders of devices whose records are (1, 10), (2, 20), (3, 30)."""
     folder = deployment.folder
     keys = {name: write_identity_key(folder / f"{name}.identity", SystemEntropy()).hex() for name in DEVICES}
@@ -41,7 +41,7 @@ def write_devices(deployment):
             "coordinator": {"name": COORDINATOR_NAME, "address": deployment.addresses[COORDINATOR_NAME]},
             "tls": tls_files(name),
             "policy": {"smallest_cohort": 3},
-            "policy.parties": {"names": PARTIES, "colluding": 1},
+            "policy.parties": {"names": PARTIES, "colluding": 1, **parties_policy},
             "policy.budget": {"period": "p", "epsilon": 9.0, "delta": 1e-6, "reason": "first"},
         }
         record = toml({"name": "steps", "path": f"{name}.json", "length": 2})
@@ -129,12 +129,12 @@ def test_a_batch_goes_on_while_a_party_a_device_and_the_coordinator_are_killed(t
 
 
 def test_a_batch_opens_without_a_party_that_was_killed_and_never_comes_back(tmp_path):
-    rules = {"batches": {"smallest_cohort": 3}}
+    rules = {"batches": {"smallest_cohort": 3, "may_miss": 1}}
     members = [(Role.DEVICE, name) for name in DEVICES]
     with LocalDeployment(
         tmp_path, dict.fromkeys(PARTIES, ()), members=members, policy=dict.fromkeys(PARTIES, rules)
     ) as deployment:
-        write_devices(deployment)
+        write_devices(deployment, may_miss=1)
         asking = command(deployment, question_file(deployment, may_miss=1), "--format", "json")
         deployment.wait_until_logged(COORDINATOR_NAME, "question is open")
         deployment.send_signal("clinic", signal.SIGKILL)

@@ -180,6 +180,8 @@ async def test_questions_that_parties_or_devices_rule_out_are_refused_with_the_r
         await BatchProposal(hub, batch_question(privacy=NOISY)).task
     with pytest.raises(InvalidRequestError, match="noisy sums only"):
         await BatchProposal(hub, batch_question(smallest_cohort=3)).task
+    with pytest.raises(InvalidRequestError, match=r"with all of their parties only \(set batches.may_miss = 1"):
+        await BatchProposal(hub, batch_question(smallest_cohort=3, privacy=NOISY, colluding=1, may_miss=1)).task
     hub.parties["shop"]._batches.use(replace(hub.parties["shop"]._batches._place, rules=None))
     with pytest.raises(InvalidRequestError, match="shop takes part in no batches"):
         await BatchProposal(hub, batch_question(smallest_cohort=3, privacy=NOISY)).task

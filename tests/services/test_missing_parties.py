@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from batches import FEDERATION, PARTIES, BatchProposal, batch_federation, batch_question, lying
+from batches import FEDERATION, PARTIES, BatchProposal, batch_federation, batch_policy, batch_question, fetched, lying
 from deadlines import until
 
 from coordinator.batches import closing
@@ -21,6 +21,7 @@ from transport.calls.channel import open_channel
 
 FOUR = (*PARTIES, "tailor")
 NOISY = {"epsilon": 4.0, "delta": 1e-6}
+RULES = {"smallest_cohort": 2, "exact_sums": True, "may_miss": 1}
 
 
 @pytest.fixture(autouse=True)
@@ -30,13 +31,13 @@ def short_pauses(monkeypatch):
 
 @pytest.fixture
 async def three(tmp_path):
-    async with batch_federation(tmp_path) as federation:
+    async with batch_federation(tmp_path, RULES) as federation:
         yield federation
 
 
 @pytest.fixture
 async def four(tmp_path):
-    async with batch_federation(tmp_path, parties=FOUR) as federation:
+    async with batch_federation(tmp_path, RULES, parties=FOUR) as federation:
         yield federation
 
 
@@ -107,6 +108,8 @@ async def test_an_exact_sum_opens_without_one_of_four_parties(four):
 
 async def test_a_party_that_comes_back_is_told_that_the_batch_has_ended(three):
     asking, device, asked = await asked_of_two(three, question(three, largest_cohort=2, privacy=NOISY, largest=1))
+    without_consent = three.device("d2", 1, 1, 1, policy=batch_policy())
+    assert not await without_consent.answer(await fetched(without_consent))
     await three.stop_party("clinic")
     await three.answered_by(device)
     result = await asking.result()

@@ -237,7 +237,7 @@ class BatchFederation:
         credentials = self.issue(Role.DEVICE, name)
         channel = open_channel(self.addresses["hub"], HUB, credentials)
         self.stack.push_async_callback(channel.close)
-        policy = batch_policy(parties=frozenset(self.names))
+        policy = batch_policy(parties=frozenset(self.names), may_miss=(self.rules or {}).get("may_miss", 0))
         fields = {"client": QuestionClient("hub", channel, "batch", GENEROUS_S), "policy": policy}
         if values:
             fields["records"] = {"steps": kept(*values, weight=weight)}

@@ -264,9 +264,10 @@ def test_batches_are_answered_where_parties_are_named_and_under_the_same_floor(f
         False,
         "spiffe://walkers/coordinator/hub",
     )
-    assert not policy.proofs
-    path.write_text(TEXT + PARTIES + "proofs = true\n")
-    assert DeviceConfig.load(path).batch_policy().proofs
+    assert (policy.proofs, policy.may_miss) == (False, 0)
+    path.write_text(TEXT + PARTIES + "proofs = true\nmay_miss = 1\n")
+    policy = DeviceConfig.load(path).batch_policy()
+    assert (policy.proofs, policy.may_miss) == (True, 1)
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,15 @@ from service.identity import Role
 from service.trust.statements import StatementCheck, sign
 from transport.batch_codec import PartyKey
 
+WITHOUT_ONE = {"may_miss": 1, "colluding": 1, "privacy": {"epsilon": 1.0, "delta": 1e-6}, "largest": 1}
+
 
 def test_a_batch_within_the_policy_is_answered():
     batch_policy().check(asked_batch())
     batch_policy().check(asked_batch(parties=("bank", "shop"), colluding=1))
     batch_policy(proofs=True).check(asked_batch(proofs=True))
+    batch_policy(may_miss=1).check(asked_batch(**WITHOUT_ONE))
+    batch_policy(may_miss=1).check(asked_batch())
 
 
 @pytest.mark.parametrize(
@@ -29,6 +33,7 @@ def test_a_batch_within_the_policy_is_answered():
         ({"smallest_cohort": 3}, {}, "may be opened for 2 devices; at least 3"),
         ({"largest_elements": 2}, {}, "at most 2 here"),
         ({"proofs": True}, {}, "devices prove nothing in this batch"),
+        ({}, WITHOUT_ONE, r"opens without 1 of its parties; at most 0 .* \(policy.parties.may_miss\)"),
         ({"exact_sums": False}, {}, "an exact sum is asked for"),
     ],
 )

@@ -18,6 +18,7 @@ def check(rules=None, me="bank", peers=PEERS, coordinator=HUB.uri, **changes):
 
 def test_what_is_within_the_rules_is_accepted():
     check()
+    check(BatchRules(may_miss=1), may_miss=1, colluding=1)
     check(BatchRules(exact_sums=True, smallest_cohort=2, largest_elements=3), smallest_cohort=2, privacy=None)
 
 
@@ -29,6 +30,7 @@ def test_what_is_within_the_rules_is_accepted():
         ({"peers": frozenset({"shop"})}, "does not compute with clinic"),
         ({"smallest_cohort": 9}, "no sum of fewer than 10 devices"),
         ({"privacy": None}, "noisy sums only"),
+        ({"may_miss": 1, "colluding": 1}, r"with all of their parties only \(set batches.may_miss = 1"),
         ({"rules": BatchRules(proofs=True)}, "proven vectors only"),
         ({"rules": BatchRules(largest_elements=2)}, "at most 2 elements"),
     ],
