@@ -3,8 +3,9 @@
 A party answers a batch with one share for ever, so asking again after a failure costs time only. What another party, or
 this coordinator, is said to have done against the protocol ends the batch; somebody who cannot be reached does not.
 
-Where parties may be missing, those that cannot be reached when an attempt begins are left out of it. As soon as one has
-closed the batch with some others, it opens with these only, and all of them are waited for.
+Where parties may be missing, one that does not begin an attempt is left out of it, whatever its reason, and one that
+failed by itself in the attempt before is, too. As soon as one has closed the batch with some others, it opens with
+these only, and all of them are waited for.
 """
 
 import asyncio
@@ -22,7 +23,6 @@ from questions.shares import AskedBatch
 from questions.shares_answer import answer_of, open_sum
 from service.codes.coded_text import coded, told
 from service.errors import (
-    NotFoundError,
     RemoteFailureError,
     ServiceError,
     TimedOutError,
@@ -36,9 +36,6 @@ ATTEMPT_BYTES = 16
 PAUSE_S, MAX_PAUSE_S = 1.0, 60.0
 SETTLE_S = 5.0
 """Seconds to wait for other parties' errors when one has failed: the first to fail seldom knows the cause."""
-
-_MISSING = (UnreachableError, TimedOutError, NotFoundError)
-"""What is heard of a party that is not there, or has lost what it kept of the batch."""
 
 _PASSING = (UnreachableError, TimedOutError, TooMuchError, RemoteFailureError)
 
@@ -73,10 +70,10 @@ class Closing:
         Raises:
             CannotOpenError: there is none and never will be.
         """
-        pause_s = PAUSE_S
+        pause_s, unable = PAUSE_S, set[int]()
         while True:
             try:
-                return await self._attempt(asked, names)
+                return await self._attempt(asked, names, unable)
             except ServiceError as error:
                 if not isinstance(error, _PASSING) and error.code != NOT_PREPARED_CODE:
                     raise CannotOpenError(told(error)) from error
@@ -86,53 +83,66 @@ class Closing:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, MAX_PAUSE_S)
 
-    async def _attempt(self, asked: AskedBatch, names: Sequence[str]) -> dict[str, Any]:
+    async def _attempt(self, asked: AskedBatch, names: Sequence[str], unable: set[int]) -> dict[str, Any]:
         question, text = asked.question, asked.canonical_json()
-        attempt, openers = await self._prepared(asked, text)
-        clients = [self._client(asked, one) for one in openers]
+        attempt, openers = await self._prepared(asked, text, unable)
+        unable.clear()
         most_bytes = question.group.wire_bytes(question.n_elements) + 2 * len(names) + 1024
-        shares: list[SumShare] = await all_or_why(*(client.close(text, attempt, most_bytes) for client in clients))
+
+        async def share_of(one: int) -> SumShare:
+            try:
+                return await self._client(asked, one).close(text, attempt, most_bytes)
+            except RemoteFailureError:  # a full disk, say: the others tell that they have lost it
+                unable.add(one)
+                raise
+
+        shares: list[SumShare] = await all_or_why(*map(share_of, openers))
         return await asyncio.to_thread(self._answer, asked, names, shares, openers)
 
     def _client(self, asked: AskedBatch, number: int) -> BatchPartyClient:
         return self.client_of(asked.question.parties[number - 1])
 
-    async def _prepared(self, asked: AskedBatch, text: str) -> tuple[str, tuple[int, ...]]:
-        """Return an attempt that parties are prepared for, and their numbers: all, or as many as are there."""
+    async def _prepared(self, asked: AskedBatch, text: str, unable: set[int]) -> tuple[str, tuple[int, ...]]:
+        """Return an attempt that parties are prepared for, and their numbers: all, or as many as are there and able."""
         question, everybody = asked.question, asked.question.openers_of(())
         if not question.may_miss:
             attempt = self._new_attempt()
             await all_or_why(*(self._client(asked, one).prepare(text, attempt) for one in everybody))
             return attempt, everybody
-        attempt, there, missing = await self._those_prepared(asked, text, everybody)
+        fewest = len(everybody) - question.may_miss
+        attempt, there, failures = await self._those_prepared(asked, text, everybody)
         bound = {openers for openers in there.values() if openers}
-        openers = min(bound, default=tuple(there))
-        if missing is None and openers == everybody:
+        able = tuple(one for one in there if one not in unable)
+        openers = min(bound, default=able if len(able) >= fewest else tuple(there))
+        if not failures and openers == everybody:
             return attempt, openers
-        if missing is not None and len(openers) < len(everybody) - question.may_miss:
-            raise missing
-        attempt, _, missing = await self._those_prepared(asked, text, openers)
-        if missing is not None:
-            raise missing
-        _log.info("batch opens without all parties", batch=asked.question_id.hex(), openers=openers)
+        if failures and len(openers) < fewest:
+            passing = [error for error in failures if isinstance(error, _PASSING)]
+            lasting = [error for error in failures if not isinstance(error, _PASSING)]
+            raise (lasting if len(lasting) > question.may_miss else passing or lasting)[0]
+        why = [told(error) for error in failures]
+        attempt, _, failures = await self._those_prepared(asked, text, openers)
+        if failures:
+            raise failures[0]
+        _log.info("batch opens without all parties", batch=asked.question_id.hex(), openers=openers, reasons=why)
         return attempt, openers
 
     async def _those_prepared(
         self, asked: AskedBatch, text: str, openers: tuple[int, ...]
-    ) -> tuple[str, dict[int, tuple[int, ...]], ServiceError | None]:
-        """Return an attempt, what those parties answer that are prepared for it, and why one of the others is not."""
+    ) -> tuple[str, dict[int, tuple[int, ...]], list[ServiceError]]:
+        """Return an attempt, what those parties answer that are prepared for it, and why others are not."""
         attempt = self._new_attempt()
         asking = (self._client(asked, one).prepare(text, attempt, openers) for one in openers)
         there: dict[int, tuple[int, ...]] = {}
-        missing = None
+        failures = []
         for one, reply in zip(openers, await asyncio.gather(*asking, return_exceptions=True), strict=True):
-            if isinstance(reply, _MISSING):
-                missing = reply
+            if isinstance(reply, ServiceError):
+                failures.append(reply)
             elif isinstance(reply, BaseException):
                 raise reply
             else:
                 there[one] = reply
-        return attempt, there, missing
+        return attempt, there, failures
 
     def _new_attempt(self) -> str:
         return "batch-" + self.entropy.read(ATTEMPT_BYTES).hex()

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -239,3 +240,23 @@ async def test_parties_that_deviate_beyond_those_that_may_collude_subtract_two_e
     said = asked.question.privacy_report()["opening"]
     assert said.endswith("with more than 1 that deviate two can be opened, whose difference may be one device")
     asking.task.cancel()
+
+
+def broken(*_):
+    raise ServiceError("the disk is full")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["find", "note_shown", "rules"])
+async def test_a_party_that_answers_and_cannot_work_is_missing_until_one_has_closed(four, monkeypatch, what):
+    """Its store cannot be read, or not written; or its owner admits the batch no more."""
+    asking, device, _ = await asked_of_two(four, question(four, largest_cohort=2))
+    batches = four.parties["bank"]._batches
+    if what == "rules":
+        rules = batches._place.rules.model_copy(update={"may_miss": 0})
+        batches.use(replace(batches._place, rules=rules))
+    else:
+        monkeypatch.setattr(batches._store, what, broken)
+    await four.answered_by(device)
+    result = await asking.result()
+    assert (result["sum"], result["opened_by"]) == ([3.0, 30.0, -3.0], ["clinic", "shop", "tailor"])
