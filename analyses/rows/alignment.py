@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from analyses.job.schema import Table
+from mpc.proofs.proven_equality import check_equal_proven
 from mpc.protocol.concurrency import run_together
 from mpc.protocol.equality import UnequalValuesError, check_equal
 from mpc.protocol.exchange import ShareExchange, agree_pairwise_secrets
@@ -23,6 +24,7 @@ async def check_same_rows(
     table: Table | None,
     *,
     with_persons: bool = False,
+    proves: bool = False,
 ) -> int:
     """Return the common number of rows of all owners' tables; all members but the coordinator take part.
 
@@ -39,10 +41,12 @@ async def check_same_rows(
         owners: those that bring tables.
         table: this party's table; None for a compute party without columns.
         with_persons: whether the rows must be of the same persons too.
+        proves: whether the verdict must be right though t parties deviate (`mpc.proofs.proven_equality`).
 
     Raises:
         UnequalValuesError: two owners' tables do not hold the same rows in the same order. Its notes, for my own log,
             say in what they differ, if I can tell.
+        InconsistentSharesError: with `proves`, somebody sent wrong shares, and nobody can tell who.
         PeerError: a member is silent, drops out or violates the protocol.
     """
     session, names = exchange.session, exchange.session.names
@@ -50,7 +54,7 @@ async def check_same_rows(
     async def compare() -> UnequalValuesError | None:
         try:
             digest = await _compared_digest(exchange, owners, table, with_persons)
-            await check_equal(exchange, members, owners, LABEL, digest)
+            await (check_equal_proven if proves else check_equal)(exchange, members, owners, LABEL, digest)
         except UnequalValuesError as error:
             return error
         return None

@@ -65,8 +65,8 @@ async def meet(
     elif table is not None and plan.job.matching is not None:
         table = await session.compute(_as_kept, table)
     session.progress("rows", 0, 1)
-    with_persons = protects_persons(plan.job)
-    n_rows = await check_same_rows(exchange, members, plan.owners, table, with_persons=with_persons)
+    with_persons, proves = protects_persons(plan.job), plan.job.is_malicious
+    n_rows = await check_same_rows(exchange, members, plan.owners, table, with_persons=with_persons, proves=proves)
     if table is not None and table.match is not None and table.match.rows is None:
         table.match.rows, table.match.origin = rows, session.binding
     return exchange, n_rows, table

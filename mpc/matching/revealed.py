@@ -88,8 +88,9 @@ async def match_revealed(
     Collusion. Owners without L learn together what they learn alone. L and some owners C learn, for the at most
     sizes[L] ids that L blinded, whether all owners outside C have them: with one owner outside C, its rows among them.
     Any owner may invent ids, as many as it has declared, and so learn who of an invented list everybody knows; nothing
-    can prevent that where ids can be guessed. Who deviates can make matches wrong, which the comparison of rows
-    afterwards notices where the lists differ; it does not see more than the above.
+    can prevent that where ids can be guessed. Who deviates can make matches wrong, and does not see more than the
+    above. Where owners then have different lists, or another order, the comparison of rows afterwards notices it: a
+    compute party that deviates can forge that, but where it is proven (`mpc.proofs.proven_equality`).
 
     Args:
         session: my end of the job.

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entropy import KeyStream
 from mpc.errors import PeerError
@@ -47,9 +48,10 @@ async def check_equal(
         UnequalValuesError: names the member that differs from the reference.
         PeerError: a member is silent, drops out or sent an invalid message.
 
-    Privacy: passive, at most t corrupt. Reveals per compared member only whether it agrees with the reference; the
-    coordinator sees nothing. Digests, r and zero are dealt together: each is dealt with fresh randomness, and what t
-    parties receive of the others is uniform, so nothing that they deal can depend on a digest.
+    Privacy: passive, at most t corrupt; `mpc.proofs.proven_equality` is for members that deviate, who can choose the
+    verdict here. Reveals per compared member only whether it agrees with the reference; the coordinator sees nothing.
+    Digests, r and zero are dealt together: each is dealt with fresh randomness, and what t parties receive of the
+    others is uniform, so nothing that they deal can depend on a digest.
     Cost: 2 rounds.
     """
     reference, *others = compared
@@ -71,9 +73,20 @@ async def check_equal(
         await _share_digests(exchange, compared, label, value)
     opening = await exchange.open(f"{label}/verdict", masked, shape, 2 * t, members)
     assert opening is not None
-    for row, member in enumerate(others):
-        if opening.words[:, row].any():
-            names = exchange.session.names
+    raise_first_difference(exchange, compared, label, np.asarray(opening.words.any(axis=(0, 2))))
+
+
+def raise_first_difference(
+    exchange: ShareExchange, compared: Sequence[int], label: str, differs: NDArray[np.bool_]
+) -> None:
+    """Name the first of those compared with the reference that differs, by `differs`, shape (others,); if one does.
+
+    Raises:
+        UnequalValuesError: see `check_equal`.
+    """
+    names, (reference, *others) = exchange.session.names, compared
+    for member, is_another in zip(others, differs, strict=True):
+        if is_another:
             raise UnequalValuesError(member, label, f"{names[member]} and {names[reference]} differ in their {label}")
 
 
@@ -83,7 +96,7 @@ async def _share_digests(
     """Deal mine, if I hold a value, and return my shares of all, if I hold shares."""
     me, stage, shares = exchange.session.me, f"{label}/digest", {}
     if value is not None:
-        own = await exchange.deal(stage, 0, _digest_elements(exchange, value), exchange.t)
+        own = await exchange.deal(stage, 0, digest_elements(exchange, value), exchange.t)
         if own is not None:
             shares[me] = own
     if exchange.am_receiver:
@@ -93,7 +106,7 @@ async def _share_digests(
     return shares
 
 
-def _digest_elements(exchange: ShareExchange, value: bytes) -> Words:
+def digest_elements(exchange: ShareExchange, value: bytes) -> Words:
     """Hash a value, with the binding of the job as the salt, to uniform field elements."""
     digest = hashlib.sha256(exchange.session.binding + value).digest()
     return exchange.field.random(KeyStream(digest), (N_ELEMENTS,))

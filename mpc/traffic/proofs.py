@@ -16,6 +16,7 @@ from mpc.proofs.proven_rows import ROWS_PER_BLOCK
 from mpc.proofs.proven_sums import MOST_KEPT
 from mpc.proofs.summed_products import N_VECTORS
 from mpc.proofs.summed_products import schedule_of as schedule_of_sum
+from mpc.protocol.equality import N_ELEMENTS
 from mpc.traffic.shares import WORD_BYTES, ShareTraffic, SumTraffic
 from mpc.traffic.walk import Sent, Traffic, pairwise
 
@@ -83,6 +84,20 @@ class ProofTraffic(ShareTraffic):
         self._n_pending += n_elements
         if self._n_pending > MOST_PENDING:
             self.check_products()
+        return None
+
+    def check_equal(self, members: Sequence[int], compared: Sequence[int]) -> None:
+        """Walk through `check_equal_proven`, or what `ShareTraffic` does."""
+        n_elements = (len(compared) - 1) * N_ELEMENTS
+        if not self.proves_products or not n_elements:
+            return super().check_equal(members, compared)
+        self.inputs(dict.fromkeys(compared, N_ELEMENTS))
+        for _ in ("random elements", "products"):
+            self._combine_dealt(n_elements, self.t)
+        self._n_pending += n_elements
+        self.check_products()
+        size = n_elements * self.element_bytes
+        self.traffic.step(Sent(p, m, size) for p in self.parties for m in members if m != p)
         return None
 
     def check_products(self) -> None:
