@@ -16,7 +16,7 @@ from typing import NoReturn
 import numpy as np
 
 from entropy import KeyStream, derive_key
-from mpc.errors import LocalFaultError, PeerViolationError
+from mpc.errors import InconsistentSharesError, LocalFaultError, PeerViolationError
 from mpc.protocol.concurrency import run_together
 from mpc.protocol.pairwise import PairwiseSecret
 from mpc.protocol.sealed import SEAL_BYTES, SealedChannel
@@ -107,8 +107,10 @@ class HashKeys:
         Raises:
             KeyNameReusedError: a key of this name was asked for here before, whether or not it came about.
             LocalFaultError: it was asked for elsewhere, with the same secrets.
-            PeerViolationError: a party revealed something else than it had committed to, or somebody showed different
-                commitments to different parties, or a message does not open. Names the party.
+            PeerViolationError: a party revealed something else than it had committed to, or a message does not open.
+                Names the party.
+            InconsistentSharesError: a party saw other commitments than I did. It, or whoever made them, is at fault:
+                nobody can tell, so no member is named.
             PeerError: a party is silent or drops out, so there is no key.
 
         Privacy: active, all parties but one may be corrupt, with the coordinator or without. One honest r_i makes the
@@ -135,7 +137,7 @@ class HashKeys:
                 raise PeerViolationError(party, stage, what)
             if seen != transcript:
                 what = f"{self._session.names[party]} received commitments to the key {name!r} that differ from ours"
-                raise PeerViolationError(party, stage, what)
+                raise InconsistentSharesError(f"{what}: one of us, or whoever told both, is at fault")
             contributions[party] = theirs
         return HashKey(combine(self._session.binding, name, transcript, contributions), name)
 

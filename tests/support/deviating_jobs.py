@@ -22,6 +22,7 @@ from entropy import InsecureTestEntropy
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import PeerViolationError, ProtocolError
 from mpc.local.network import LocalNetwork, Message
+from mpc.protocol.equality import UnequalValuesError
 from mpc.protocol.greeting import DifferentTermsError
 from mpc.protocol.session import COORDINATOR
 from party.gate import GatedSession
@@ -169,11 +170,15 @@ class DeviatingJob:
     def check_blame(self, ended: Outcome) -> None:
         """Whoever says that a member has broken the protocol means the one that has.
 
-        Of two plans it says that the coordinator has shown them, "unless" the member "does not tell the truth".
+        Of two plans it says that the coordinator has shown them, "unless" the member "does not tell the truth". Of two
+        tables it says that they differ, the first owner's and another: one of both is the liar's.
         """
+        first = self.plan().owners[0]
         for member, end in ended.ends.items():
             if member != self.liar and isinstance(end, PeerViolationError) and not isinstance(end, DifferentTermsError):
                 assert end.member == self.liar, (member, end)
+            if member != self.liar and isinstance(end, UnequalValuesError):
+                assert self.liar in {end.member, first}, (member, end)
 
 
 def _kind(message: Message) -> tuple[int, int, str, int]:
