@@ -44,7 +44,9 @@ class MaskedProjections:
     def events(self, view: View) -> tuple[GaussianEvent]:
         """Return what the projections cost in a view: the same for whoever sees them, so it is charged in both.
 
-        The coordinator alone sees none of them. It is charged as if it did: a coalition does.
+        The coordinator alone sees none of them; its view is charged as if it did. A coalition does. In its view a
+        person's rows are replaced, and those beyond the k that count hold the same in both tables. They are in the sums
+        like all rows, so of a person more or less this would be too little for whoever sees the projections.
         """
         adjacency = ADJACENCY[view]
         differences = 4 if adjacency is Adjacency.REPLACE_ONE else 1

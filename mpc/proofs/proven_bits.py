@@ -26,6 +26,7 @@ from entropy import KeyStream
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.moduli import PRIMES
 from mpc.arithmetic.words import Words
+from mpc.errors import LocalFaultError
 from mpc.proofs.norm_bound import NormBound
 from mpc.proofs.norm_proof import DealtRows, ProofOfWhat, prove_norms
 from mpc.proofs.proven_noise import uniform_masks
@@ -108,13 +109,16 @@ async def proven_signs(exchange: ShareExchange, stage: str, n_signs: int) -> lis
         n_signs: how many.
 
     Raises:
+        LocalFaultError: the field of the exchange has other primes than the first ones; nothing has been dealt.
         PeerViolationError: names a dealer of what is no sign.
         InconsistentSharesError, PeerError: see `prove_norms`.
 
     Privacy: `DISTANCE`. Soundness: below 2^-40 for each dealer and proof (`prove_norms`).
     Cost: 1 round, and those of `prove_norms`; a dealer deals an element of six primes for each sign.
     """
-    session, field = exchange.session, field_of_signs()
+    session, field, primes = exchange.session, field_of_signs(), exchange.field.primes
+    if primes != field.primes[: len(primes)]:
+        raise LocalFaultError("bits are proven in fields of the first primes alone, and this field has others")
     wide = ShareExchange(session, field, exchange.n_parties, exchange.t, exchange.secrets)
     dealers, proofs = range(1, exchange.t + 2), rows_of(n_signs)
     mine = drawn_signs(session, WIDTH * sum(proofs)) if session.me in dealers else None
@@ -133,7 +137,7 @@ async def proven_signs(exchange: ShareExchange, stage: str, n_signs: int) -> lis
         await prove_norms(wide, rows, None, what)
 
     def narrowed(words: Words) -> Words:
-        return exchange.field.pack(field.residues(words[:, :n_signs])[: len(exchange.field.primes)])
+        return exchange.field.pack(field.residues(words[:, :n_signs])[: len(primes)])
 
     shares = [array.share for array in dealt.values()]
     found = [None if share is None else await session.compute(narrowed, share) for share in shares]

@@ -26,7 +26,7 @@ X, Y = np.array([-9, -1, 0, 3, 9, 4]), np.array([4, -1, 0, -3, 9, 5])
 FIELD = ResidueField(3)
 
 
-def run(program, n_parties=3, t=1, kind=ProvenComputation, fault=None, n_owners=0, seed=""):
+def run(program, n_parties=3, t=1, kind=ProvenComputation, fault=None, n_owners=0, seed="", field=FIELD):
     options = {"fault": fault} if fault else {}
     network = LocalNetwork(
         local_names(n_parties, n_owners),
@@ -40,7 +40,7 @@ def run(program, n_parties=3, t=1, kind=ProvenComputation, fault=None, n_owners=
         return await c.open(await program(c, given[2], given[3]))
 
     ends = run_in_virtual_time(
-        run_program(network, member, {2: X, 3: Y}, field=FIELD, n_parties=n_parties, t=t, kind=kind)
+        run_program(network, member, {2: X, 3: Y}, field=field, n_parties=n_parties, t=t, kind=kind)
     )
     return ends, network
 
@@ -214,3 +214,11 @@ def test_signs_within_three_times_the_bound_have_their_own_square_and_tell_nothi
     assert 2 * N_PROJECTIONS * signs / (2 << LOG2_MASK) < DISTANCE
     assert rows_of(1) == [1]
     assert rows_of(WIDTH * MOST_ROWS + 1) == [MOST_ROWS, 1]
+
+
+def test_a_field_of_other_primes_is_refused_before_any_bit_is_dealt():
+    ends, network = run(less, field=ResidueField.over((2097047, 2097041, 2097031, 2097023)))
+    for party in (1, 2, 3):
+        assert isinstance(ends[party], LocalFaultError)
+        assert "fields of the first primes alone" in str(ends[party])
+    assert not any("bits" in message.stage for message in network.transcript)
