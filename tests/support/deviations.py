@@ -18,6 +18,7 @@ from analyses.job.job import Job
 from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema, Table
 from analyses.registry import analysis_of
+from analyses.rows.alignment import LABEL as SAME_ROWS
 from analyses.run_locally import local_network, run_plan
 from entropy import InsecureTestEntropy
 from mpc.arithmetic.field import ResidueField
@@ -229,6 +230,8 @@ def beyond_bounds(member: int, amount: int) -> Iterator[list[int]]:
 
     def checked_input(self, shape, values, bound):
         integers = checked(self, shape, values, bound)
+        if self._name == SAME_ROWS:  # digests of rows, not their values
+            return integers
         dealt.append(self.me)
         return lie(integers) if self.me == member else integers
 
@@ -268,6 +271,8 @@ def wrong_products(member: int, errors: Callable[[slice], dict[int, int]]) -> It
 
     async def reducing(self, first_block, share_of, n_elements, degree):
         me, field, n_parties = self.me, self.field, self._exchange.n_parties
+        if self._name == SAME_ROWS:  # products of digests, which are proven before any row is shared
+            return await reduced_share(self, first_block, share_of, n_elements, degree)
         reduced.append(me)
         basis = range(1, n_parties + 1)[: degree + 1] if n_parties > degree + 1 else range(1, n_parties + 1)
         weight = dict(zip(basis, lagrange_weights(field, basis), strict=True)).get(me)
