@@ -17,6 +17,7 @@ from analyses.job.job import Job
 from analyses.job.listing import ListedTable
 from analyses.job.schema import ColumnSchema, columns_called
 from analyses.pattern_count.groups import MAX_KEYS
+from analyses.pattern_count.plan import CROSS_TABLE
 from analyses.registry import analysis_of
 from analyst.catalogue import Catalogue
 from analyst.question import checked
@@ -296,7 +297,7 @@ def _meant(
     for party, table in tables.values():
         columns = list(dict.fromkeys(name for owner, name in wanted if owner == party))
         if not columns:
-            first = min(table.block.columns, key=lambda one: _size(one, table.block.columns, analysis))
+            first = min(table.block.columns, key=lambda one: _size(one, table.block.columns, analysis == CROSS_TABLE))
             columns = [first.source]
             notes.append(f"{party} brings {first.source}, as a job needs a column of each table")
         inputs.append({"party": party, "table": table.name, "columns": columns})
@@ -307,10 +308,10 @@ def _meant(
     return Meant(checked(fields), question, given, tuple(notes))
 
 
-def _size(column: ColumnSchema, columns: Sequence[ColumnSchema], analysis: str) -> float:
+def _size(column: ColumnSchema, columns: Sequence[ColumnSchema], counts: bool) -> float:
     """Return how much a column makes of a job that needs some column: encoded columns, or what there is to count."""
     encoded = sum(other.source == column.source for other in columns)
-    return max(encoded, column.upper - column.lower + 1) if analysis == "cross-table" else encoded
+    return max(encoded, column.upper - column.lower + 1) if counts else encoded
 
 
 def with_computing(meant: Meant, parties: Sequence[str]) -> Meant:

@@ -174,6 +174,8 @@ PROVE_ROWS = (
     "low rank",
     "least squares",
     "logistic regression by moments",
+    "logistic regression by gradients, order 1",
+    "logistic regression by gradients, order 3",
     "pattern counts, `mpc`, two owners",
     "pattern counts, `mpc`, three owners and more",
     "cross-tables",

@@ -135,9 +135,9 @@ def test_the_parties_of_a_batch_add_the_noise_of_its_promise():
 
     async def share_of(session):
         exact = question.group.encode(np.full(question.n_elements, 7))
-        collection = SimpleNamespace(sum=SimpleNamespace(total=exact.copy()))
+        collection = SimpleNamespace(sum=SimpleNamespace(additive=exact.copy))
         asked = SimpleNamespace(question=question)
-        packed = await PartyBatches._share(None, asked, session, collection, 1)
+        packed = await PartyBatches._share(None, asked, session, collection, 1, range(1, n_parties + 1), ())
         whole = question.group.unpack(packed, question.n_elements).copy()
         question.group.deduct(whole, exact)
         added.append(question.group.decode(whole))

@@ -143,7 +143,11 @@ def norm_vectors() -> Iterable[Vector]:
             "largest_projection": str(bound.largest_projection),
             "order_needed": str(bound.order_needed),
         }
-        shown = {"stream_key": key.hex(), "column_factors": factors.tolist(), "projections": values.tolist()}
+        shown = {
+            "stream_key": key.hex(),
+            "column_factors": factors.astype(int).tolist(),
+            "projections": values.tolist(),
+        }
         yield {"name": f"project_{name}", **whole, "rows": completed.tolist(), **shown}
         beyond = completed.copy()
         beyond[5, 0] = 4 * bound.largest_projection
