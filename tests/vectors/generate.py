@@ -524,7 +524,8 @@ def hash_key_vectors() -> Iterable[Vector]:
     }
     for what, message in revealed.items():
         messages = {**reveals, first: message.hex()}
-        yield {"name": f"bad_reveal_{what}", **whole, "sealed_reveals": messages, "error": "PeerViolationError"}
+        error = "InconsistentSharesError" if what == "other_transcript" else "PeerViolationError"
+        yield {"name": f"bad_reveal_{what}", **whole, "sealed_reveals": messages, "error": error}
 
 
 GENERATORS: dict[str, Callable[[], Iterable[Vector]]] = {
