@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import structlog
 
+from analyses.job.job import JobError
 from entropy import Entropy
 from mpc.errors import ProtocolError
 from questions.shares import AskedBatch
@@ -141,7 +142,11 @@ class Closing:
             elif isinstance(reply, BaseException):
                 raise reply
             else:
-                there[one] = reply
+                try:
+                    there[one] = asked.question.openers_of(reply) if reply else ()
+                except JobError as error:
+                    name = asked.question.parties[one - 1]
+                    failures.append(RemoteFailureError(f"party {name} answers for openers that cannot be: {error}"))
         return attempt, there, failures
 
     def _new_attempt(self) -> str:

@@ -246,15 +246,21 @@ def broken(*_):
     raise ServiceError("the disk is full")
 
 
+async def deviating_openers(*_):
+    return (1, 99)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["find", "note_shown", "rules"])
+@pytest.mark.parametrize("what", ["find", "note_shown", "rules", "openers"])
 async def test_a_party_that_answers_and_cannot_work_is_missing_until_one_has_closed(four, monkeypatch, what):
-    """Its store cannot be read, or not written; or its owner admits the batch no more."""
+    """Its store cannot be read, or not written; its owner admits the batch no more; it names openers that cannot be."""
     asking, device, _ = await asked_of_two(four, question(four, largest_cohort=2))
     batches = four.parties["bank"]._batches
     if what == "rules":
         rules = batches._place.rules.model_copy(update={"may_miss": 0})
         batches.use(replace(batches._place, rules=rules))
+    elif what == "openers":
+        monkeypatch.setattr(batches, "prepare", deviating_openers)
     else:
         monkeypatch.setattr(batches._store, what, broken)
     await four.answered_by(device)
