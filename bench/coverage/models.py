@@ -62,7 +62,7 @@ def skewed(runs: int, effects: Sequence[float] = EFFECTS, n_rows: int = 20_000) 
     for effect in effects:
         held: dict[str, list[list[bool]]] = {what: [] for what in (*QUESTIONS, "logistic")}
         for run in range(runs):
-            release = _released(skewed_tables_of(n_rows, 100 + run, effect), 1e6, None)
+            release = released(skewed_tables_of(n_rows, 100 + run, effect), 1e6, None)
             for what, hits in held.items():
                 given = {**QUESTIONS[what][0], "normal": True} if what in QUESTIONS else {"label": "clinic.ill"}
                 ends = ask(release, what, **{**given, "columns": FEATURES}).table["interval"][:2]
@@ -81,9 +81,9 @@ def skewed_tables_of(n_rows: int, seed: int, effect: float) -> list[Table]:
     claims = rng.poisson(np.exp(odds - 0.5))
     latent, ill = odds + rng.logistic(size=n_rows), odds - 0.5 + rng.logistic(size=n_rows) > 0
     return [
-        _table("bank", {"owns": (0, 1, owns), "claims": (0, 60, claims)}),
-        _table("clinic", {"age": (0, 8, age), "ill": (0, 1, ill)}, {"risk": risk}),
-        _table("shop", {"visits": (0, 8, visits)}, {"grade": (latent > 0).astype(int) + (latent > 1.5)}),
+        made_up_table("bank", {"owns": (0, 1, owns), "claims": (0, 60, claims)}),
+        made_up_table("clinic", {"age": (0, 8, age), "ill": (0, 1, ill)}, {"risk": risk}),
+        made_up_table("shop", {"visits": (0, 8, visits)}, {"grade": (latent > 0).astype(int) + (latent > 1.5)}),
     ]
 
 
