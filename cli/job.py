@@ -18,7 +18,7 @@ from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_result, say
 from cli.terminal.plot import Plot, check_plot
 from cli.terminal.plot import plot as plot_result
-from cli.terminal.result import summary_of
+from cli.terminal.result import lines_of
 from service.codes.printed_time import printed_time
 from service.errors import ServiceError
 from transport.calls.coordinator_client import CoordinatorClient, JobSummary, JobView
@@ -223,7 +223,7 @@ def _watch_to_end(
 
 
 def _print_view(view: JobView, output: Format) -> None:
-    print_result(output, _as_dict(view), summary_of(view))
+    print_result(output, _as_dict(view), lines_of(view))
 
 
 def _as_dict(view: JobView) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """A job and its result as text for people."""
 
 import json
+from collections.abc import Iterator
 
 from analyses.job.job import Job
 from service.codes.coded_text import coded
@@ -8,22 +9,23 @@ from service.codes.printed_time import printed_time
 from transport.calls.coordinator_client import JobView
 
 
-def summary_of(view: JobView) -> str:
-    """Return the lines of `moiety job show`."""
-    lines = [f"job {view.job_id}: {view.analysis}, {view.state}"]
-    lines.append(f"submitted {printed_time(view.submitted_at_s)}")
+def lines_of(view: JobView) -> Iterator[str]:
+    """Yield the lines of `moiety job show`; a result is rendered when it is asked for its lines."""
+    yield f"job {view.job_id}: {view.analysis}, {view.state}"
+    times = f"submitted {printed_time(view.submitted_at_s)}"
     if view.ended_at_s:
-        lines[-1] += f", ended {printed_time(view.ended_at_s)} after {view.ended_at_s - view.submitted_at_s:.1f} s"
+        times += f", ended {printed_time(view.ended_at_s)} after {view.ended_at_s - view.submitted_at_s:.1f} s"
+    yield times
     if view.waits_for_owners_of:
-        lines.append(f"waits for approval by the owners of: {', '.join(view.waits_for_owners_of)}")
+        yield f"waits for approval by the owners of: {', '.join(view.waits_for_owners_of)}"
     if view.reason:
-        lines.append(f"reason: {coded(view.reason, code=view.code) if view.code else view.reason}")
+        yield f"reason: {coded(view.reason, code=view.code) if view.code else view.reason}"
     if view.culprit:
-        lines.append(f"at fault: {view.culprit}")
+        yield f"at fault: {view.culprit}"
     if view.stage:
-        lines.append(f"stage: {view.stage}")
+        yield f"stage: {view.stage}"
     if view.result_json:
         from results.registry import result_of
 
-        lines += ["", *result_of(Job.from_json(view.job_json), json.loads(view.result_json)).lines]
-    return "\n".join(lines)
+        yield ""
+        yield from result_of(Job.from_json(view.job_json), json.loads(view.result_json)).lines

@@ -15,7 +15,7 @@ from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, Table
 from analyses.registry import analysis_of
 from analyst.client import result_of as result_of_view
-from cli.terminal.result import summary_of
+from cli.terminal.result import lines_of
 from demo.local_deployment import LocalTable
 from party.config import load_party_config
 from party.tables.table import describe_table
@@ -169,7 +169,7 @@ def test_patterns_of_categories_are_counted_under_their_names_and_the_same_colum
     exact = Counter(zip(regions, (int(bool(one)) for one in clinic["smoker"].to_list()), strict=True))
     found = {(region, smoker): round(count) for region, smoker, count, _ in table.rows()}
     assert found == {pattern: exact[pattern] for pattern in product(("north", "south", "west", "other"), (0, 1))}
-    assert "north" in summary_of(view)
+    assert "north" in "\n".join(lines_of(view))
     label = {"bank": ["region=north", "income"], "clinic": ["smoker"]}
     assert result_of(Analyst(deployment).run(job("least-squares", label, label="bank.income")))["coefficients"]
 

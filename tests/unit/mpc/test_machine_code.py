@@ -77,6 +77,10 @@ def arguments_of(name: str, size: int, rng: np.random.Generator) -> list:
         "from_residues": [words(size), words(size), garner, primes, inverses, 1 << 62, 1 << 62],
         "unpack_balanced": [np.zeros((3, 5, size + 2)), 1, words((5, size)), primes],
         "reduce_balanced": [rng.integers(-(1 << 52), 1 << 52, size).astype(np.float64), float(PRIMES[0]), inverses[0]],
+        "reduce_all_balanced": [
+            rng.integers(-(1 << 52), 1 << 52, (3, size)).astype(np.float64), np.array(PRIMES[:3], dtype=np.float64)
+        ],
+        "pack_balanced": [words(size), rng.integers(0, PRIMES[2], (3, size)).astype(np.float64), primes],
         "scale_balanced": [
             np.zeros((3, size)), balanced((3, size)), balanced(size), float(PRIMES[0]), inverses[0]
         ],

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 from job_builders import make_job
 
-from cli.terminal.result import summary_of
+from cli.terminal.result import lines_of
 from dp.mechanism.gram import NoisyGram
 from transport.calls.coordinator_client import EventView, JobView
 
@@ -23,6 +23,10 @@ VIEW = JobView(
     plan_json="",
     result_json="",
 )
+
+
+def summary_of(view: JobView) -> str:
+    return "\n".join(lines_of(view))
 
 
 def done(analysis: str) -> JobView:
