@@ -38,9 +38,11 @@ def releases_of(plan: Mapping[str, Any]) -> dict[str, Release]:
         raise UnknownPlanError(f"{analysis} is not among the analyses that this checker recomputes")
     if plan["job"].get("security", SEMI_HONEST) != SEMI_HONEST:
         raise UnknownPlanError("what the proofs of rows show besides, by its security mode, is not recomputed")
-    if unknown := sorted(set(plan["job"]) - _OF_JOBS) + sorted(set(plan) - _OF_PLANS[read]):
-        raise UnknownPlanError(f"the plan has {unknown[0]!r}, and what that adds is not recomputed")
     try:
+        parameters = {*plan["job"]["parameters"], *plan.get("params", ())}
+        later = (set(plan["job"]) - _OF_JOBS, set(plan) - _OF_PLANS[read], parameters - _OF_PARAMETERS[read])
+        if unknown := [name for names in later for name in sorted(names)]:
+            raise UnknownPlanError(f"the plan has {unknown[0]!r}, and what that adds is not recomputed")
         return {view: read(plan, view) for view in VIEWS}
     except (LookupError, TypeError, ValueError, ArithmeticError) as error:
         if isinstance(error, UnknownPlanError):
@@ -188,7 +190,16 @@ _OF_PLANS: Mapping[Callable[[Mapping[str, Any], str], Release], set[str]] = {
     _joint_sum: _OF_ALL | {"constant", "mean_units", "squared_norm_bounds", "units"},
     _pattern_count: _OF_ALL | {"bias_units", "mean_units"},
 }
-"""Fields of jobs and plans that this checker knows. One that a later version has could mean a further release."""
+_OF_PARAMETERS: Mapping[Callable[[Mapping[str, Any], str], Release], set[str]] = {
+    _gram: {
+        "center", "components", "gamma", "intercept", "iterations", "label", "learning_rate", "max_rows", "method",
+        "most_participations", "norm_bounds", "optimiser", "order", "origin", "rank", "release", "ridge", "row_norm",
+        "sampling_rate", "scale", "sketch_entries", "sketch_rows", "unit", "weight_gamma", "weight_norm",
+    },
+    _joint_sum: {"max_rows", "unit"},
+    _pattern_count: {"counted", "max_rows", "method", "share", "unit"},
+}  # fmt: skip
+"""Fields of jobs, plans and parameters that this checker knows. One of a later version could mean a further release."""
 
 _KINDS = {name: read for read, names in _READERS for name in names}
 

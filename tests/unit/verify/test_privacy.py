@@ -82,6 +82,9 @@ def test_noise_of_another_kind_is_taken_on_trust(name):
         lambda plan: plan["job"].update(security="malicious"),
         lambda plan: plan["job"].update(later=1),
         lambda plan: plan.update(later=1),
+        lambda plan: plan["params"].update(later=1),
+        lambda plan: plan["job"]["parameters"].update(later=1),
+        lambda plan: plan.update(params=1),
     ],
 )
 @pytest.mark.parametrize("name", ["pca", "joint-count", "pattern-count"])
