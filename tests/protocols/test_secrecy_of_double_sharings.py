@@ -57,7 +57,8 @@ class Linear:
     """The protocol as a linear function; (r, h) is cut into blocks, one per stream, dealer and share."""
 
     def __init__(self, n_parties, t, p):
-        self.n_parties, self.t, self.field, self.gf = n_parties, t, ResidueField.over([p]), galois.GF(p)
+        self.n_parties, self.t, self.field = n_parties, t, ResidueField.over([p])
+        self.gf = galois.GF(p, compile="python-calculate")  # matrices are small: compiling takes longer
         self.everybody = range(1, n_parties + 1)
         self.size = n_parties * (t + 1)
         streams = [
