@@ -3,9 +3,9 @@
 import re
 import subprocess
 import sys
+from collections import Counter
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 from bench.analyses.page import NUMBERS
 from cli.main import SUBCOMMANDS
@@ -18,8 +18,10 @@ FOLDERS = (
 )
 
 
-def names(pages):
-    return [page.relative_to(REPOSITORY).as_posix() for page in pages]
+def found_on(pages, look):
+    """Return what a function finds on each page, by the page's name, where it finds anything; it is given the text."""
+    found = {page.relative_to(REPOSITORY).as_posix(): look(page, page.read_text(encoding="utf-8")) for page in pages}
+    return {name: faults for name, faults in found.items() if faults}
 
 
 def test_drawings_follow_from_the_code():
@@ -30,80 +32,88 @@ def test_drawings_follow_from_the_code():
 DECISIONS = {page.name[:3]: page for page in sorted((REPOSITORY / "docs" / "decisions").glob("[0-9]*.md"))}
 
 
-@pytest.mark.parametrize("number", DECISIONS)
-def test_a_decision_has_a_status_and_rooms_and_is_in_the_index(number):
-    page = DECISIONS[number]
-    title, _, status = page.read_text(encoding="utf-8").splitlines()[:3]
-    rooms = re.match(rf"Accepted, \d{{4}}-\d\d(?:; changed by {LINKS})?\. Rooms?: ([a-z, ]+)\.", status)
-    assert rooms, status
-    assert [room for room in rooms[1].split(", ") if not (REPOSITORY / room).is_dir()] == []
-    listed = (page.parent / "README.md").read_text(encoding="utf-8")
-    assert listed.count(f"* [{title.removeprefix('# ')}]({page.name})") == len(rooms[1].split(", "))
+def test_a_decision_has_a_status_and_rooms_and_is_in_the_index():
+    listed = (REPOSITORY / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
+    for page in DECISIONS.values():
+        title, _, status = page.read_text(encoding="utf-8").splitlines()[:3]
+        rooms = re.match(rf"Accepted, \d{{4}}-\d\d(?:; changed by {LINKS})?\. Rooms?: ([a-z, ]+)\.", status)
+        assert rooms, (page.name, status)
+        assert [room for room in rooms[1].split(", ") if not (REPOSITORY / room).is_dir()] == [], page.name
+        times = listed.count(f"* [{title.removeprefix('# ')}]({page.name})")
+        assert times == len(rooms[1].split(", ")), page.name
 
 
 LINKS = r"\[\d{3}\]\(\d{3}-[\w-]+\.md\)(?:, \[\d{3}\]\(\d{3}-[\w-]+\.md\))*"
 
 
-@pytest.mark.parametrize("number", DECISIONS)
-def test_a_decision_that_changes_another_is_named_there(number):
+def test_a_decision_that_changes_another_is_named_there():
     """The line of its status says which, as in "Extends decision 010"."""
-    status = DECISIONS[number].read_text(encoding="utf-8").splitlines()[2]
-    changed = [one for one in re.findall(r"decision (\d{3})\]", status) if one < number]
-    of_others = {one: DECISIONS[one].read_text(encoding="utf-8").splitlines()[2] for one in changed}
-    assert [one for one, text in of_others.items() if f"[{number}](" not in text] == []
+    statuses = {number: page.read_text(encoding="utf-8").splitlines()[2] for number, page in DECISIONS.items()}
+    for number, status in statuses.items():
+        changed = [one for one in re.findall(r"decision (\d{3})\]", status) if one < number]
+        assert [one for one in changed if f"[{number}](" not in statuses[one]] == [], number
 
 
-@pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
-def test_every_link_leads_somewhere(page):
-    text = page.read_text(encoding="utf-8")
-    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
-    missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
-    assert missing == []
+def test_every_link_leads_somewhere():
+    def missing(page, text):
+        targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
+        return [t for t in targets if "://" not in t and not (page.parent / t).exists()]
+
+    assert found_on(PAGES, missing) == {}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
-def test_every_path_of_a_module_exists(page):
-    text = re.sub(r"\]\([^)]*\)", "]", page.read_text(encoding="utf-8"))  # links have a test of their own
-    paths = set(re.findall(rf"(?<![\w/])(?:{FOLDERS})/[\w/]+\.(?:py|toml|md|proto|json)\b", text))
-    assert sorted(path for path in paths if not (REPOSITORY / path).exists()) == []
+def test_every_path_of_a_module_exists():
+    def missing(_, text):
+        without_links = re.sub(r"\]\([^)]*\)", "]", text)  # links have a test of their own
+        paths = set(re.findall(rf"(?<![\w/])(?:{FOLDERS})/[\w/]+\.(?:py|toml|md|proto|json)\b", without_links))
+        return sorted(path for path in paths if not (REPOSITORY / path).exists())
+
+    assert found_on(PAGES, missing) == {}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
-def test_every_command_that_a_page_names_exists(page):
-    named = re.findall(r"(?:`|^)moiety ([a-z-]+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert sorted({name for name in named if not name.startswith("-")} - set(SUBCOMMANDS)) == []
+def test_every_command_that_a_page_names_exists():
+    def missing(_, text):
+        named = re.findall(r"(?:`|^)moiety ([a-z-]+)", text, flags=re.MULTILINE)
+        return sorted({name for name in named if not name.startswith("-")} - set(SUBCOMMANDS))
+
+    assert found_on(PAGES, missing) == {}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
-def test_every_heading_that_is_linked_exists(page):
-    text = page.read_text(encoding="utf-8")
-    missing = []
-    for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", text):
-        linked = page if not target else page.parent / target
-        if "://" in target or not linked.exists():
-            continue
-        headings = re.findall(r"^#+ (.+)$", linked.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-        if anchor not in anchors:
-            missing.append(f"{target}#{anchor}")
-    assert missing == []
+@cache
+def anchors_of(page):
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_heading_that_is_linked_exists():
+    def missing(page, text):
+        linked = [
+            (target, page.parent / target if target else page, anchor)
+            for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", text)
+            if "://" not in target
+        ]
+        return [f"{t}#{anchor}" for t, at, anchor in linked if at.exists() and anchor not in anchors_of(at)]
+
+    assert found_on(PAGES, missing) == {}
 
 
 GENERATED = {REPOSITORY / "docs" / "benchmarks.md", REPOSITORY / "docs" / "decisions" / "README.md"}
 PROSE = [page for page in PAGES if page not in GENERATED]
 
 
-@pytest.mark.parametrize("page", PROSE, ids=names(PROSE))
-def test_no_page_says_a_thing_twice_in_the_same_words(page):
+def test_no_page_says_a_thing_twice_in_the_same_words():
     """What stands twice was changed in one place only, sooner or later: then one of the two is not true."""
-    by_hand = page.read_text(encoding="utf-8").partition(NUMBERS)[0]
-    text = re.sub(r"```.*?```", "", by_hand, flags=re.DOTALL)
-    prose = " ".join(line for line in text.splitlines() if not line.startswith("|"))
-    sentences = [" ".join(one.split()) for one in re.split(r"(?<=[.:;])\s", prose)]
-    long = [one for one in sentences if len(one.split()) >= 8]
-    firsts = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("|")]
-    starts = [" ".join(cell.split()[:6]) for cell in firsts if len(cell.split()) >= 6]
-    assert sorted({one for one in [*long, *starts] if [*long, *starts].count(one) > 1}) == []
+
+    def twice(_, whole):
+        text = re.sub(r"```.*?```", "", whole.partition(NUMBERS)[0], flags=re.DOTALL)
+        prose = " ".join(line for line in text.splitlines() if not line.startswith("|"))
+        sentences = [" ".join(one.split()) for one in re.split(r"(?<=[.:;])\s", prose)]
+        long = [one for one in sentences if len(one.split()) >= 8]
+        firsts = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("|")]
+        starts = [" ".join(cell.split()[:6]) for cell in firsts if len(cell.split()) >= 6]
+        return sorted(one for one, times in Counter([*long, *starts]).items() if times > 1)
+
+    assert found_on(PROSE, twice) == {}
 
 
 def test_every_page_is_reachable_from_the_index():

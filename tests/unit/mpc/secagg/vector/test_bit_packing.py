@@ -10,13 +10,13 @@ def random_words(n, bits):
     return words >> np.uint64(64 - bits)
 
 
-@pytest.mark.parametrize("bits", range(1, 65))
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 200])
-def test_what_is_packed_comes_back(bits, n):
-    words = random_words(n, bits)
-    packed = pack_bits(words, bits)
-    assert len(packed) == packed_bytes(n, bits) == -(-n * bits // 8)
-    assert np.array_equal(unpack_bits(packed, n, bits), words)
+def test_what_is_packed_comes_back(n):
+    for bits in range(1, 65):
+        words = random_words(n, bits)
+        packed = pack_bits(words, bits)
+        assert len(packed) == packed_bytes(n, bits) == -(-n * bits // 8), bits
+        assert np.array_equal(unpack_bits(packed, n, bits), words), bits
 
 
 @pytest.mark.parametrize("bits", [3, 17, 21, 32, 63])
