@@ -7,6 +7,7 @@ import ast
 import re
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 from coordinator.state import NEXT
@@ -43,11 +44,20 @@ def imports_between_rooms() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {room: set() for room in rooms}
     for room in rooms:
         for module in (DOCS.parent / room).rglob("*.py"):
-            for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            for node in _statements(module.read_text(encoding="utf-8")):
                 names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
                 names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
                 found[room] |= {name.partition(".")[0] for name in names} & (set(rooms) - {room})
     return found
+
+
+def _statements(source: str) -> Iterator[ast.AST]:
+    waiting: list[ast.AST] = [ast.parse(source)]
+    while waiting:  # without the expressions, which `ast.walk` would take seconds for
+        node = waiting.pop()
+        yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            waiting += getattr(node, name, ())
 
 
 def rooms_and_imports() -> str:

@@ -6,6 +6,8 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+from syntax import nodes
+
 from analyses.job.job import JobError
 from mpc.errors import ProtocolError
 from service.codes.coded_text import MAX_CODE_CHARACTERS, code_of, parted
@@ -22,7 +24,7 @@ def codes_in(source: str) -> list[str]:
     found: list[str] = []
     if not re.search(r"\bcode\s*[:=]|_CODE\b", source):  # most modules name none, and to parse all takes seconds
         return found
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(ast.parse(source)):
         value: ast.expr | None = None
         if isinstance(node, ast.keyword) and node.arg == "code":
             value = node.value

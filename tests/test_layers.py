@@ -10,6 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from syntax import statements
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -134,7 +135,7 @@ EXEMPT = {("entropy/source.py", "os"), ("mpc/matching/sodium.py", "pathlib")}
 @cache
 def imports_in(source: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
     """All statements of a source text that import something, wherever in it. Most texts are asked for many times."""
-    return tuple(node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom))
+    return tuple(node for node in statements(source) if isinstance(node, ast.Import | ast.ImportFrom))
 
 
 def modules_imported(source: str) -> list[str]:

@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from syntax import nodes
+
 REPOSITORY = Path(__file__).parent.parent
 KINDS = {"Counter": "_total", "Histogram": "", "Gauge": "", "GaugeMetricFamily": ""}
 """What makes a metric, and what Prometheus adds to its name."""
@@ -22,7 +24,8 @@ def in_code() -> dict[str, list[str]]:
     found = {}
     for room in ("service", "page", "party", "coordinator", "device", "transport"):
         for path in (REPOSITORY / room).rglob("*.py"):
-            for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            source = path.read_text(encoding="utf-8")
+            for call in nodes(ast.parse(source)) if "moiety_" in source else ():
                 if is_metric(call):
                     name, _, *rest = call.args
                     labels = [*rest, *(k.value for k in call.keywords if k.arg == "labels")]

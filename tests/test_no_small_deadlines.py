@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from syntax import nodes
 
 TESTS = Path(__file__).parent
 MIN_S = 60.0
@@ -70,7 +71,7 @@ def name_of(function: ast.AST) -> str:
 
 
 def calls_in(node: ast.AST) -> set[str]:
-    return {name_of(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)}
+    return {name_of(call.func) for call in nodes(node) if isinstance(call, ast.Call)}
 
 
 def limits_of_call(call: ast.Call, real: bool) -> Iterator[ast.AST]:
@@ -89,7 +90,7 @@ def limits_of_call(call: ast.Call, real: bool) -> Iterator[ast.AST]:
 
 
 def faults_in(tree: ast.AST, real: bool) -> Iterator[tuple[ast.AST, str]]:
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call):
             yield from ((limit, "a small limit") for limit in limits_of_call(node, real))
             if not real and ast.unparse(node.func) == "asyncio.run":
@@ -108,11 +109,11 @@ def faults_in(tree: ast.AST, real: bool) -> Iterator[tuple[ast.AST, str]]:
                 yield node, "a small limit"
         elif isinstance(node, ast.Assert) and CLOCKS & calls_in(node):
             if any(isinstance(op, ast.Lt | ast.LtE) and not isinstance(right, ast.Name)
-                   for compare in ast.walk(node) if isinstance(compare, ast.Compare)
+                   for compare in nodes(node) if isinstance(compare, ast.Compare)
                    for op, right in zip(compare.ops, compare.comparators, strict=True)):  # fmt: skip
                 yield node, "a comparison with the time that something took"
         elif isinstance(node, ast.For) and "range" in calls_in(node.iter) and real:
-            sleeps = [n for n in ast.walk(node) if isinstance(n, ast.Call) and name_of(n.func) == "sleep" and n.args]
+            sleeps = [n for n in nodes(node) if isinstance(n, ast.Call) and name_of(n.func) == "sleep" and n.args]
             if any(ast.unparse(sleep.args[0]) != "0" for sleep in sleeps):
                 yield node, "a loop that waits a fixed number of times"
 

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from syntax import nodes, statements
 
 REPOSITORY = Path(__file__).parent.parent
 ROOMS = (
@@ -61,8 +62,10 @@ def committed_text_files() -> list[Path]:
 
 def second_words(source: str) -> list[str]:
     """Names of functions, classes and arguments defined in the source that hold a second word for a party."""
-    names = []
-    for node in ast.walk(ast.parse(source)):
+    names: list[str] = []
+    if not any(word in source.lower() for word in SECOND_WORDS):
+        return names
+    for node in nodes(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.append(node.name)
         elif isinstance(node, ast.arg):
@@ -73,7 +76,7 @@ def second_words(source: str) -> list[str]:
 def inverted_texts(source: str) -> list[str]:
     """Docstrings, texts below an assignment, and items of Args, Attributes and Raises that begin with `INVERTED`."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in statements(source):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         for statement in node.body:
@@ -87,8 +90,10 @@ def inverted_texts(source: str) -> list[str]:
 
 def shown_secrets(source: str) -> list[str]:
     """Fields named like secrets that a dataclass would print, and such names inside f-strings."""
+    in_braces = re.findall(r"\{[\s(]*(?:\w+\.)*(\w+)", source)
+    shows_one = any(SECRET_NAME.search(name) for name in in_braces)
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(ast.parse(source)) if shows_one else statements(source):
         if isinstance(node, ast.ClassDef):
             found += _printed_fields(node)
         elif isinstance(node, ast.FormattedValue):

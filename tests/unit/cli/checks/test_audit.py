@@ -11,6 +11,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from syntax import nodes, statements
 from typer.testing import CliRunner
 
 import audit.reports
@@ -133,9 +134,10 @@ def drawing_functions():
                 continue
             if room == "analyses" and where.count("/") > 1 and where.split("/")[1] not in OFFERED | SHARED:
                 continue
-            for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            source = path.read_text(encoding="utf-8")
+            for function in statements(source) if any(sampler in source for sampler in SAMPLERS) else ():
                 if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-                    names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+                    names = {node.id for node in nodes(function) if isinstance(node, ast.Name)}
                     if names & SAMPLERS:
                         found.add((where, function.name))
     return found
