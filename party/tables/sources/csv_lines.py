@@ -82,15 +82,15 @@ class CsvLines:
 
     def __init__(self, path: Path, delimiter: str, encoding: str) -> None:
         self._chunks = utf_8_chunks(path, encoding)
-        text, end = b"", None
+        text, end, at = b"", None, 0
         for chunk in self._chunks:
             text += chunk
-            end = _first_end(text)
+            end, at = _first_end(text, at)
             if end is not None or len(text) > LONGEST_LINE:
                 break
         else:
             text += b"\n"
-            end = _first_end(text)
+            end, _ = _first_end(text, at)
         if end is None or end.start() > LONGEST_LINE:
             raise BadLineError(BadLine(1, OPEN if b'"' in text else TOO_LONG))
         self.header = text[: end.start()]
@@ -174,12 +174,19 @@ class CsvLines:
         return BadLine(line + text.count(self.line_end, 0, place), what)
 
 
-def _first_end(text: bytes) -> re.Match[bytes] | None:
-    """Return the first line end outside of quoted fields; None where more of the text is needed to tell."""
-    is_quoted = False
-    for match in _ENDS.finditer(text):
-        if match[0] == b'"':
-            is_quoted = not is_quoted
-        elif not is_quoted:
-            return None if match[0] == b"\r" and match.end() == len(text) else match
-    return None
+def _first_end(text: bytes, at: int) -> tuple[re.Match[bytes] | None, int]:
+    """Return the first line end outside of quoted fields, and where to look on where more of the text is needed to tell.
+
+    Args:
+        text: the file as far as it is known.
+        at: a place outside of quoted fields before which no line ends.
+    """
+    while match := _ENDS.search(text, at):
+        if match[0] != b'"':
+            is_told = match[0] != b"\r" or match.end() < len(text)
+            return (match if is_told else None), match.start()
+        closing = text.find(b'"', match.end())
+        if closing < 0:
+            return None, match.start()
+        at = closing + 1
+    return None, len(text)
