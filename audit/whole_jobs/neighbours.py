@@ -147,6 +147,8 @@ async def worst_pair(
     if view == "coordinator":
         return None, tried[best[0]]
     firsts = [tried[0], *(tried[place] for place in best[:3])]
-    found = [(await size(one, other), i, j) for i, one in enumerate(firsts) for j, other in enumerate(tried)]
+    found = [(far, 0, j) for j, far in enumerate(alone)]
+    for i, one in enumerate(firsts[1:], 1):
+        found += [(await size(one, other), i, j) for j, other in enumerate(tried)]
     _, i, j = max(found)
     return firsts[i], tried[j]
