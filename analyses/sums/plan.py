@@ -87,22 +87,22 @@ class TableSumPlan(Plan):
         """The graph of the round: the complete graph."""
         return Topology.complete(self.n_parties, self.job.t)
 
-    @property
+    @cached_property
     def rows(self) -> RowVectors:
         """The rule that makes the vector of a row."""
         return _row_vectors(self.job.analysis, self.params, self.schemas)
 
-    @property
+    @cached_property
     def encoding(self) -> VectorEncoding:
         """The encoding of a party's contribution in the round."""
         return _encoding(self.rows, self.params)
 
-    @property
+    @cached_property
     def most_rows_of(self) -> Mapping[str, int]:
         """Party to the number of rows of one person that count there; empty where all rows count."""
         return _rows_that_count(self.job, self.params, self.schemas)
 
-    @property
+    @cached_property
     def sensitivities(self) -> dict[View, SumSensitivity]:
         """The sensitivity of the sum to one protected unit."""
         return _sensitivities(self.rows, self.params, self.n_parties, self.most_rows_of)

@@ -93,6 +93,8 @@ def last_enough(is_enough: Callable[[int], bool], *, lacking: int, enough: int, 
         enough: see there.
         excess_bits: what is found may be off by 2^-excess_bits of itself; absent: by nothing.
     """
+    if lacking == 0 < enough:
+        lacking, enough = _octave(is_enough, enough)
     while abs(enough - lacking) > (1 if excess_bits is None else max(1, enough >> excess_bits)):
         middle = (lacking + enough) // 2
         if is_enough(middle):
@@ -100,3 +102,21 @@ def last_enough(is_enough: Callable[[int], bool], *, lacking: int, enough: int, 
         else:
             lacking = middle
     return enough
+
+
+def _octave(is_enough: Callable[[int], bool], top: int) -> tuple[int, int]:
+    """Return where bisection of 0 .. top comes to look: between top >> (k + 1), lacking, and top >> k, enough.
+
+    Noise is often a tiny part of the most that can be drawn: k is doubled first, and bisected then.
+    """
+    halvings, step, too_many = 0, 1, top.bit_length()
+    while halvings + step < too_many and is_enough(top >> (halvings + step)):
+        halvings, step = halvings + step, 2 * step
+    too_many = min(too_many, halvings + step)
+    while too_many - halvings > 1:
+        middle = (halvings + too_many) // 2
+        if is_enough(top >> middle):
+            halvings = middle
+        else:
+            too_many = middle
+    return top >> too_many, top >> halvings

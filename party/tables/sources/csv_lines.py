@@ -175,7 +175,7 @@ class CsvLines:
 
 
 def _first_end(text: bytes, at: int) -> tuple[re.Match[bytes] | None, int]:
-    """Return the first line end outside of quoted fields, and where to look on where more of the text is needed to tell.
+    """Return the first line end outside of quoted fields, and the place to look on from if more text is needed to tell.
 
     Args:
         text: the file as far as it is known.

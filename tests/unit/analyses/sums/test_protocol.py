@@ -466,14 +466,14 @@ def test_the_noise_of_a_category_does_not_grow_with_its_length(analysis):
 
 @pytest.mark.parametrize("weight", [None, 0])
 def test_standard_errors_of_means_cover_the_means_without_noise(weight):
-    """2,000 draws of the noise about one exact total: 95 % intervals hold the means in 90 to 99 % of them."""
+    """400 draws of the noise about one exact total: 95 % intervals hold the means in 90 to 99 % of them."""
     tables = make_tables()
     parameters = {"max_rows": 100, "units": 1000} | ({} if weight is None else {"weight": weight})
     plan = plan_of(make_job(**MEAN, parameters=parameters, **PRIVATE), tables)
     exact = sum(plan.rows.total(table, plan.encoding.largest_entry)[0] for table in tables)
     means, rng = np.array(value_of(plan, exact)["mean"]), np.random.default_rng(3)
     deviation, within, weights = float(plan.noise.variance(N)) ** 0.5, [], []
-    for _ in range(2000):
+    for _ in range(400):
         noisy = exact + np.rint(rng.normal(0, deviation, len(exact))).astype(np.int64)
         value, errors = value_of(plan, noisy), protocol.errors_of(plan, noisy, N)
         within.append(np.abs(np.array(value["mean"]) - means) <= 1.96 * np.array(errors["standard_errors"]))

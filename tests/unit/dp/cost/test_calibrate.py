@@ -115,3 +115,26 @@ def test_the_mechanisms_calibrate_once_for_equal_parameters(monkeypatch):
     assert NoisyGram.calibrate(**same, view="coordinator") is first
     with pytest.raises(TypeError):
         NoisyGram.calibrate(**same, view="coalition")
+
+
+def test_the_least_noise_far_below_the_most_is_what_halving_finds_in_a_third_of_the_steps():
+    def found_by_halving(is_enough, top):
+        lacking, n_asked = 0, 0
+        while top - lacking > 1:
+            middle, n_asked = (lacking + top) // 2, n_asked + 1
+            lacking, top = (lacking, middle) if is_enough(middle) else (middle, top)
+        return top, n_asked
+
+    for top in (2**100, 10**30 + 7, 3):
+        for least in (1, 2, 3, 1000, 10**6 + 3):
+            asked = []
+
+            def is_enough(n, least=least, asked=asked):
+                asked.append(n)
+                return n >= least
+
+            expected, n_asked = found_by_halving(is_enough, max(top, least))
+            asked.clear()
+            assert last_enough(is_enough, lacking=0, enough=max(top, least)) == expected == least
+            assert len(asked) <= n_asked + 2
+            assert top == 3 or len(asked) < 0.4 * n_asked
