@@ -24,7 +24,7 @@ def test_every_analysis_is_among_those_that_are_drawn():
     assert set(DRAWN) == set(ANALYSES)
 
 
-@pytest.mark.parametrize("n_plans", [8, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_plans", [8, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("analysis", sorted(ANALYSES))
 def test_the_charge_dominates_every_view_and_a_target_of_the_coalition_is_met_in_both(analysis, n_plans):
     @settings(max_examples=n_plans, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])

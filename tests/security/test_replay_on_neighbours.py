@@ -51,7 +51,7 @@ def test_neighbours_show_no_difference_and_move_no_more_than_is_declared(name):
 @pytest.mark.parametrize("name", REPLAYED)
 def test_neighbours_of_all_kinds_show_no_difference_and_move_no_more_than_is_declared(name):
     job = replayed(name)
-    assert [problem for view in VIEWS for problem in job.problems(view, 6)] == []
+    assert [problem for view in VIEWS for problem in job.problems(view, 4)] == []
 
 
 # -- the replay has power --------------------------------------------------------------------------------------------

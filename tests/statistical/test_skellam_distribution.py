@@ -57,9 +57,9 @@ def test_the_mass_function_of_the_right_parameter_is_accepted_and_of_one_20_perc
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mu", [1, 37, 300, 4096, 10**6], ids=str)
-def test_twenty_million_samples_fit_the_mass_function_to_one_percent_of_the_parameter(mu):
+def test_six_million_samples_fit_the_mass_function_to_one_percent_of_the_parameter(mu):
     entropy = InsecureTestEntropy(f"long chi-square {mu}")
-    samples = np.concatenate([sample_skellam(entropy, mu, 1_000_000) for _ in range(20)])
+    samples = np.concatenate([sample_skellam(entropy, mu, 1_000_000) for _ in range(6)])
     assert chi_square_p_value(samples, mu) > FALSE_ALARM
     assert chi_square_p_value(samples, 0.99 * mu) < FALSE_ALARM
     assert chi_square_p_value(samples, 1.01 * mu) < FALSE_ALARM
@@ -87,11 +87,11 @@ def test_mean_variance_and_kurtosis_are_right_from_tiny_parameters_to_the_larges
 @pytest.mark.slow
 @pytest.mark.parametrize("mu", [2**51, 2**71, 2**100], ids=float)
 def test_large_parameters_have_the_shape_of_a_normal_variable(mu):
-    # Sk(mu) is within 1 / sqrt(mu) of normal, far below what 2e7 samples resolve.
+    # Sk(mu) is within 1 / sqrt(mu) of normal, far below what 6e6 samples resolve.
     entropy = InsecureTestEntropy(f"shape {mu}")
     cells = np.linspace(-6, 6, 97)
     counts = np.zeros(len(cells) + 1)
-    for _ in range(20):
+    for _ in range(6):
         z = sample_skellam(entropy, mu, 1_000_000) / np.sqrt(2.0 * mu)
         counts += np.bincount(np.searchsorted(cells, z), minlength=len(counts))
     expected = counts.sum() * np.diff(norm.cdf(np.concatenate([[-np.inf], cells, [np.inf]])))

@@ -59,14 +59,14 @@ def test_95_percent_intervals_of_few_jobs_hold_the_true_weights_in_90_to_99_of_1
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("deviation", "n_alike"), [(0.5, 0), (2.0, 0), (1.0, 2), (6.0, 0)])
-def test_95_percent_intervals_hold_the_truth_in_90_to_99_of_100_jobs(deviation, n_alike):
+def test_95_percent_intervals_hold_the_truth_in_45_to_49_of_50_jobs(deviation, n_alike):
     """Of the true model where no ridge is needed, else of the same ridge without noise on everybody."""
-    assert 0.9 < (z_scores(deviation, 100, n_alike) < 1.96).mean() <= 0.99
+    assert 0.9 < (z_scores(deviation, 50, n_alike) < 1.96).mean() <= 0.99
 
 
 @pytest.mark.slow
 def test_so_the_same_test_notices_errors_that_are_a_third_too_small():
-    assert (z_scores(2.0, 60, shrink=0.67) < 1.96).mean() < 0.9
+    assert (z_scores(2.0, 40, shrink=0.67) < 1.96).mean() < 0.9
 
 
 def test_errors_are_in_the_units_of_the_columns_and_the_same_for_the_same_release():

@@ -61,7 +61,7 @@ def test_intervals_hold_mean_quantiles_ranges_and_buckets_of_a_smooth_and_of_a_s
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_each_interval_by_itself_holds_in_at_least_93_per_cent(shape):
-    runs = 300
+    runs = 160
     least = binom.ppf(1e-5, runs, 0.95)
     assert (held(shape, runs).sum(axis=0) >= least).all()
 
