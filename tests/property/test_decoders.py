@@ -70,7 +70,7 @@ def mutated(draw, originals):
 any_frame = st.one_of(st.binary(max_size=200), mutated(VALID_FRAMES))
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=200)
 @given(st.lists(any_frame, max_size=6))
 def test_frames_raise_their_own_error_only(messages):
     async def come():
@@ -87,7 +87,7 @@ def test_frames_raise_their_own_error_only(messages):
         run_in_virtual_time(feed())
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=200)
 @given(any_frame)
 def test_envelopes_raise_their_own_error_only(message):
     try:
@@ -98,7 +98,7 @@ def test_envelopes_raise_their_own_error_only(message):
     assert envelope.stage.isprintable()
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=200)
 @given(any_frame)
 def test_first_arrays_raise_their_own_error_only(message):
     try:
@@ -112,7 +112,7 @@ def test_first_arrays_raise_their_own_error_only(message):
 sizes = st.one_of(st.integers(0, 20), st.sampled_from([0, 1 << 20, 1 << 30, (1 << 30) + 1, 1 << 63, (1 << 64) - 1]))
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=200)
 @given(st.lists(sizes, max_size=10), st.integers(-5, 5), st.booleans())
 def test_an_array_that_is_announced_can_be_made(shape, element_type, is_consistent):
     n_bytes = int(np.prod([float(n) for n in shape])) * (8 if element_type == 2 else 1) if is_consistent else 0
@@ -143,7 +143,7 @@ def messages_of_a_round():
     )
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=200)
 @given(st.data())
 def test_messages_of_members_of_sums_raise_their_own_error_only(messages_of_a_round, data):
     message = data.draw(st.one_of(st.binary(max_size=200), mutated(messages_of_a_round[0])))
@@ -153,7 +153,7 @@ def test_messages_of_members_of_sums_raise_their_own_error_only(messages_of_a_ro
         return
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=200)
 @given(st.data())
 def test_messages_to_members_of_sums_raise_their_own_error_only(messages_of_a_round, data):
     message = data.draw(st.one_of(st.binary(max_size=200), mutated(messages_of_a_round[1])))

@@ -87,7 +87,7 @@ def assert_others_survive_kills_at(protocol, points):
 @named(WITH_SURPLUS)
 @pytest.mark.parametrize("fault", MESSAGE_FAULTS)
 def test_one_bad_message_after_input_does_not_stop_those_who_receive_the_result(protocol, fault):
-    points = in_turn(points_after_input(protocol), list(MESSAGE_FAULTS).index(fault), at_most=6)
+    points = in_turn(points_after_input(protocol), list(MESSAGE_FAULTS).index(fault), at_most=4)
     assert_receivers_survive(protocol, fault, points)
 
 
@@ -150,7 +150,7 @@ def points_with_field_elements(protocol):
 
 @named(FIVE_PARTIES)
 def test_a_wrong_share_at_some_message_is_corrected_or_ends_the_job(protocol):
-    for point in in_turn(points_with_field_elements(protocol), 0, at_most=8):
+    for point in in_turn(points_with_field_elements(protocol), 0, at_most=5):
         assert_right_or_declared(protocol, run(protocol, make_wrong_share(point)))
 
 

@@ -72,8 +72,15 @@ class Showing:
         assert None not in ends.values()
 
 
-@pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize(
+    ("name", "odd"),
+    [
+        (name, odd)
+        for i, name in enumerate(VARIANTS)
+        for j, odd in enumerate(ODD)
+        if (i + j) % len(ODD) == 0 or name in ("pca", "secure-sum", "matrix-factorization")
+    ],
+)
 async def test_parties_that_were_shown_two_epsilons_part_with_their_first_words(name, odd):
     variant = VARIANTS[name]
     plan = plan_of(variant, variant.job_of_epsilon(40.0))

@@ -27,7 +27,7 @@ DEADLINE_S = 10.0
 SEGMENT = 2
 """Elements per message, so that small arrays make streams of several."""
 
-MAX_POINTS = 6
+MAX_POINTS = 4
 """Number of points of a protocol at which each fault is injected in the quick tests."""
 
 Point = tuple[int, int, str, int]
