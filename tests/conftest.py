@@ -49,7 +49,9 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], a
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out files without slow tests where only these are asked for."""
+    """Leave out tests of containers where they are not asked for, and files without slow tests where only these are."""
+    if collection_path == TESTS / "compose" and "not compose" in config.option.markexpr:
+        return True
     if not config.option.markexpr.startswith("slow and") or collection_path.suffix != ".py":
         return None
     has_slow_cases = any(test.startswith(f"{_name_of(collection_path)}::") for test in SLOW_CASES)

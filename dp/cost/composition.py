@@ -235,9 +235,9 @@ def _step(known: list[tuple[tuple[PairLosses, ...], int]], curve: Floats, tail: 
     """Return the grid's step, a power of two; None where nothing is lost."""
     variance, least, widest = float(2 * curve[0]) if curve.any() else 0.0, math.inf, 0.0
     for pairs, n in known:
-        reaches = [side.reach(tail) for pair in pairs for side in (pair.enters, pair.leaves)]
-        widest = max(widest, *reaches)
-        each = max(max(pair.enters.variance, pair.leaves.variance) for pair in pairs)
+        sides = [*(pair.enters for pair in pairs), *(pair.leaves for pair in pairs if pair.leaves is not pair.enters)]
+        widest = max(widest, *(side.reach(tail) for side in sides))
+        each = max(side.variance for side in sides)
         variance += n * pairs[0].n_times * each
         least = min(least, each) if each > 0 else least
     if not 0 < variance < 1e6:
