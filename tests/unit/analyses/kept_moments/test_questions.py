@@ -137,7 +137,7 @@ def test_components_are_those_of_the_scaled_rows(release, joint):
 def noisy_releases():
     """Releases of few and many rows, with much and little noise."""
     rng, found = np.random.default_rng(2), []
-    for n_rows, epsilon in ((40, 1.0), (400, 0.3), (400, 5.0), (3000, 100.0)):
+    for n_rows, epsilon in ((40, 1.0), (40, 30.0), (400, 0.3), (400, 5.0), (400, 100.0), (3000, 100.0)):
         tables = tables_of(n_rows, seed=n_rows)
         found.append(released(tables, plan_of(tables, epsilon), rng))
     return found
