@@ -33,8 +33,8 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def of_all_processors(tmp_path_factory) -> Path:
-    """All libraries that an image gets."""
-    return compile_kernels(tmp_path_factory.mktemp("kernels"))
+    """The libraries that an image gets of these kernels; those of all modules take minutes of a processor."""
+    return compile_kernels(tmp_path_factory.mktemp("kernels"), MODULE)
 
 
 def compile_kernels(made: Path, *how: str) -> Path:
