@@ -4,8 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 REPOSITORY = Path(__file__).parents[3]
 
 
@@ -25,9 +23,9 @@ def loaded(*imported):
     return [name for name in modules if name.partition(".")[0] == "results"]
 
 
-@pytest.mark.parametrize("service", ["party.server", "coordinator.server", "device.device"])
-def test_a_service_without_a_page_loads_no_module_of_results(service):
-    assert loaded(service, "cli.entry", "cli.main", "cli.serve") == []
+def test_services_without_a_page_load_no_module_of_results():
+    services = ("party.server", "coordinator.server", "device.device")
+    assert loaded(*services, "cli.entry", "cli.main", "cli.serve") == []
 
 
 def test_a_module_of_results_that_is_loaded_is_found():
