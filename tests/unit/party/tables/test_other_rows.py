@@ -159,7 +159,7 @@ def test_other_rows_move_nothing_of_the_rows_of_an_id(make_config, tmp_path, dup
 @pytest.mark.parametrize("form", ["commas", "semicolons"])
 @pytest.mark.parametrize("duplicates", [None, *RULES])
 @given(data=st.data())
-@settings(DRAWN, max_examples=25)
+@settings(DRAWN, max_examples=10)
 def test_no_rule_lets_other_rows_move_the_rows_of_an_id(make_config, tmp_path, form, duplicates, data):
     check_other_rows(make_config, tmp_path, form, duplicates, data)
 
@@ -168,7 +168,7 @@ def test_no_rule_lets_other_rows_move_the_rows_of_an_id(make_config, tmp_path, f
 @pytest.mark.parametrize("form", ["parquet", "query"])
 @pytest.mark.parametrize("duplicates", [None, "mean"])
 @given(data=st.data())
-@settings(DRAWN, max_examples=8)
+@settings(DRAWN, max_examples=5)
 def test_no_kind_of_source_lets_other_rows_move_the_rows_of_an_id(make_config, tmp_path, form, duplicates, data):
     """Rules are applied to what was read, the same for all kinds."""
     check_other_rows(make_config, tmp_path, form, duplicates, data)
