@@ -7,10 +7,10 @@ from fault_injection import (
     MESSAGE_FAULTS,
     assert_right,
     assert_right_or_declared,
-    every_third,
     in_turn,
     kill_sender,
     make_wrong_share,
+    many,
     points_of,
     run,
 )
@@ -67,14 +67,14 @@ def test_a_fault_at_some_messages_leads_to_the_right_value_or_a_declared_error(a
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", MESSAGE_FAULTS)
-def test_a_fault_at_every_third_message_leads_to_the_right_value_or_a_declared_error(always, fault):
-    for point in every_third(of_products(points_of(TWO_LAYERS)), list(MESSAGE_FAULTS).index(fault)):
+def test_a_fault_at_many_messages_leads_to_the_right_value_or_a_declared_error(always, fault):
+    for point in many(of_products(points_of(TWO_LAYERS)), list(MESSAGE_FAULTS).index(fault)):
         assert_right_or_declared(TWO_LAYERS, run(TWO_LAYERS, MESSAGE_FAULTS[fault](point)))
 
 
 @pytest.mark.parametrize("protocol", [circuits.two_layers(3, 1), one_layer(5, 2)], ids=lambda protocol: protocol.name)
-def test_a_party_killed_at_every_third_message_leads_to_the_right_value_or_a_declared_error(always, protocol):
-    for point in every_third(of_products(points_of(protocol)), 0):
+def test_a_party_killed_at_many_messages_leads_to_the_right_value_or_a_declared_error(always, protocol):
+    for point in many(of_products(points_of(protocol)), 0):
         assert_right_or_declared(protocol, run(protocol, kill_sender(point)))
 
 

@@ -1,8 +1,8 @@
-"""Every protocol with one fault at every message: the right value opens, or somebody is named. Never a wrong value.
+"""Every protocol with one fault at its messages: the right value opens, or somebody is named. Never a wrong value.
 
-The quick tests take some of the messages, other ones for every fault. The slow ones have three faults or more at each
-message, a fault at a third of the messages of each stage, and a party killed at all. Here no party is left over;
-test_survival.py does the same where some are.
+The quick tests take some of the messages, other ones for every fault. The slow ones have a fault at a third of the
+messages of each stage, of large protocols at forty messages, other ones for every fault, and a party killed at all.
+Here no party is left over; test_survival.py does the same where some are.
 """
 
 import circuits
@@ -11,9 +11,9 @@ from fault_injection import (
     MESSAGE_FAULTS,
     assert_right,
     assert_right_or_declared,
-    every_third,
     in_turn,
     kill_sender,
+    many,
     points_of,
     reorder_stream,
     run,
@@ -43,7 +43,7 @@ PROTOCOLS = [
 ]
 WITH_STREAMS = PROTOCOLS[3:]
 LARGE = ("gram among 3, t=1", "several products among 3, t=1", "two layers among 5, t=2", "masked opening among 5, t=2")
-"""The slow tests have them at a third of the messages; the others hold what they are made of."""
+"""The slow tests have them at more of the messages; the others hold what they are made of."""
 
 
 def named(protocols):
@@ -78,8 +78,8 @@ def test_a_fault_at_some_messages_leads_to_the_right_value_or_a_declared_error(p
 @pytest.mark.slow
 @named(PROTOCOLS)
 @pytest.mark.parametrize("fault", MESSAGE_FAULTS)
-def test_a_fault_at_every_third_message_leads_to_the_right_value_or_a_declared_error(protocol, fault):
-    for point in every_third(points_of(protocol), list(MESSAGE_FAULTS).index(fault)):
+def test_a_fault_at_many_messages_leads_to_the_right_value_or_a_declared_error(protocol, fault):
+    for point in many(points_of(protocol), list(MESSAGE_FAULTS).index(fault)):
         assert_right_or_declared(protocol, run(protocol, MESSAGE_FAULTS[fault](point)))
 
 

@@ -30,6 +30,9 @@ SEGMENT = 2
 MAX_POINTS = 4
 """Number of points of a protocol at which each fault is injected in the quick tests."""
 
+MANY_POINTS = 40
+"""Number of points of a protocol at which each fault is injected in the slow tests."""
+
 Point = tuple[int, int, str, int]
 """Sender, receiver, stage, sequence."""
 
@@ -121,9 +124,10 @@ def in_turn(points: Sequence[Point], turn: int, at_most: int = MAX_POINTS) -> li
     return sorted(points, key=lambda point: point[2])[turn % step :: step]
 
 
-def every_third(points: Sequence[Point], turn: int) -> list[Point]:
-    """Select a third of the points of each stage; three turns that follow each other select all."""
-    return sorted(points, key=lambda point: point[2])[turn % 3 :: 3]
+def many(points: Sequence[Point], turn: int) -> list[Point]:
+    """Select a third of the points of each stage, or fewer, evenly spaced, where that is more than `MANY_POINTS`."""
+    step = max(3, -(-len(points) // MANY_POINTS))
+    return sorted(points, key=lambda point: point[2])[turn % step :: step]
 
 
 def point_of(message: Message) -> Point:
