@@ -34,7 +34,7 @@ demo: $(VENV)/demo.stamp ## Run a whole federation on this machine and plot what
 	$(BIN)/moiety demo pca
 
 # For two cores: four processes whose tests wait for each other's messages, and two whose tests compute meanwhile. Each
-# process imports and collects all tests of its part: 10 s and 30 s of a processor.
+# process imports and collects all tests of its part: 8 s and 12 s of a processor.
 test: $(COMPILED) ## Run the quick tests
 	@$(MAKE) --no-print-directory --jobs 2 --keep-going test-services test-others
 
