@@ -12,13 +12,17 @@ R = TypeVar("R")
 
 async def run_together(*halves: Awaitable[Any]) -> list[Any]:
     """Run several awaitables at once; the first failure cancels the others and is raised as it is."""
+    if len(halves) == 1:
+        return [await halves[0]]
     tasks = [asyncio.ensure_future(half) for half in halves]
     try:
         return await asyncio.gather(*tasks)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        running = [task for task in tasks if not task.done()]
+        if running:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
 
 
 async def run_to_its_end(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
