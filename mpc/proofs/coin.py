@@ -1,14 +1,16 @@
 """A public coin: randomness that nobody knows before all parties have received what it is to judge.
 
-Each toss is two rounds among the compute parties:
+Each toss is one round among the compute parties, and the first one two:
 
-    ready    each party sends a commitment, SHA-256 of a fresh seed, as soon as it has received all that was dealt
-    reveal   when it has the commitments of all, it sends its seed, and a digest of the commitments that it saw
+    commit   before the first toss each party sends a commitment, SHA-256 of a fresh seed
+    reveal   as soon as a party has received all that was dealt to it, it sends the seed that it is committed to, the
+             commitment to its next seed, and a digest of the commitments of all that it saw
 
-The coin is a hash of all seeds. One honest party's seed is enough: its coin is unknown to all others until that party
-reveals, and it reveals only when every party has said that it is ready. A party can end the job by not revealing, but
-it cannot choose: its seed is fixed by its commitment, and commitments that differ between two receivers are found by
-the digests before either uses the coin. Source: [Blum81], with a hash as commitment.
+The coin is a hash of all seeds, so nobody knows it before the last honest party has revealed: that party by then has
+received all that was dealt to it, as each honest one has that revealed before. Seeds of others are of no use: they are
+fixed by commitments that were told before any seed of this toss was. A party can end the job by not revealing, but
+it cannot choose, and commitments that differ between two receivers are found by the digests before either uses the
+coin. Source: [Blum81], with a hash as commitment.
 """
 
 import asyncio
@@ -47,6 +49,8 @@ class PublicCoin:
         self._receivers = [*self._others, *(member for member in sorted(listeners) if member != session.me)]
         self._commitment_stage, self._seed_stage = f"{name}/coin commitments", f"{name}/coin seeds"
         self._n_tossed = 0
+        self._seed = b""
+        self._commitments: Mapping[int, bytes] = {}
 
     async def toss(self) -> KeyStream:
         """Return the stream of the next coin; call it when everything that it is to judge has been received.
@@ -57,34 +61,45 @@ class PublicCoin:
                 nobody can tell, so no member is named.
             PeerError: a party is silent or drops out.
 
-        Cost: 2 rounds, 96 bytes from each party to each other one and to each listener.
+        Cost: 1 round, 96 bytes from each party to each other one and to each listener; before the first one another
+        round and 32 bytes.
         """
         session, me = self._session, self._session.me
         number = self._n_tossed
         self._n_tossed += 1
-        seed = session.entropy.read(SEED_BYTES) if me in self._parties else b""
-        commitments: dict[int, bytes] = {}
-        if seed:
-            commitments[me] = self._commitment(number, me, seed)
-            await self._tell(self._commitment_stage, commitments[me])
-        commitments |= await self._hear(self._commitment_stage, DIGEST_BYTES)
+        if not self._commitments:
+            mine = self._next_commitment(number)
+            await self._tell(self._commitment_stage, mine)
+            self._commitments = {**await self._hear(self._commitment_stage, DIGEST_BYTES), me: mine}
+        commitments, seed = self._commitments, self._seed
         digest = hashlib.sha256(b"".join(commitments[party] for party in self._parties)).digest()
-        if seed:
-            await self._tell(self._seed_stage, seed + digest)
-        revealed = await self._hear(self._seed_stage, SEED_BYTES + DIGEST_BYTES)
+        mine = self._next_commitment(number + 1)
+        await self._tell(self._seed_stage, seed + mine + digest)
+        revealed = await self._hear(self._seed_stage, SEED_BYTES + 2 * DIGEST_BYTES)
         for party, message in revealed.items():
-            theirs, seen = message[:SEED_BYTES], message[SEED_BYTES:]
+            theirs, seen = message[:SEED_BYTES], message[SEED_BYTES + DIGEST_BYTES :]
             if not hmac.compare_digest(self._commitment(number, party, theirs), commitments[party]):
                 what = f"{session.names[party]} revealed another seed than it had committed to"
                 raise PeerViolationError(party, self._seed_stage, what)
             if not hmac.compare_digest(seen, digest):
                 what = f"{session.names[party]} does not have the commitments to a coin that {session.names[me]} has"
                 raise InconsistentSharesError(f"{what}: one of them, or whoever told both, is at fault")
+        following = {party: message[SEED_BYTES:][:DIGEST_BYTES] for party, message in revealed.items()}
+        self._commitments = {**following, me: mine}
         seeds = {me: seed} | {party: message[:SEED_BYTES] for party, message in revealed.items()}
         text = self._label(b"coin", number) + b"".join(seeds[party] for party in self._parties)
         return KeyStream(hashlib.sha256(text).digest())
 
+    def _next_commitment(self, number: int) -> bytes:
+        """Draw my seed of a toss and return what commits me to it; nothing where I only listen."""
+        if self._session.me not in self._parties:
+            return b""
+        self._seed = self._session.entropy.read(SEED_BYTES)
+        return self._commitment(number, self._session.me, self._seed)
+
     async def _tell(self, stage: str, message: bytes) -> None:
+        if self._session.me not in self._parties:
+            return
         array = np.frombuffer(message, dtype=np.uint8)
         await asyncio.gather(*(self._session.send(receiver, stage, array) for receiver in self._receivers))
 

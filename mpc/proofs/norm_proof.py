@@ -91,8 +91,8 @@ async def prove_norms(
 
     Privacy: t parties learn the masked projections of each dealer and nothing else; `dp.mechanism.norm_proof`.
     Soundness: `mpc.proofs.norm_bound` and `Schedule.log2_error`; below 2^-40 for each dealer.
-    Cost: 4 rounds, and those of `Proofs.check`; a dealer sends N_PROJECTIONS + 6 elements, 12 with bits, and its
-    answers, parties open N_PROJECTIONS for each dealer.
+    Cost: 4 rounds, and those of `Proofs.check` with a coin; a dealer sends N_PROJECTIONS + 6 elements, 12 with bits,
+    and its answers, parties open N_PROJECTIONS for each dealer.
     """
     if not rows.n_rows:
         return
@@ -102,12 +102,13 @@ async def prove_norms(
     proofs = Proofs(exchange, coin, what.name)
     secrets, shares = await _deal_masks(exchange, rows, proofs, what.masks)
     stream = await coin.toss()
+    of_products = KeyStream(stream.read(32))
     if rows.mine is not None and commit is not None:
         await commit()
     if exchange.am_receiver:
         await _open_projections(exchange, rows, shares, stream, what)
     statements = await session.compute(_statements, exchange, rows, proofs, secrets, shares)
-    await proofs.check(statements)
+    await proofs.check(statements, coin=of_products)
 
 
 async def _deal_masks(

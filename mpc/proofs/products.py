@@ -103,16 +103,15 @@ class ProductProofs:
             return ()
         masks = await self.proofs.joint_masks(bool(self.n_pending) + N_VECTORS * len(sums))
         statements, totals = self._about_products(masks)
-        if sums:
-            coin, field = await self._coin.toss(), self._exchange.field
-            for found in sums:
-                claims = await self._exchange.session.compute(found.claims, field, coin)
-                for number in range(N_VECTORS):
-                    pair = len(totals)
-                    about, total = self._about_sum(pair, found.schedule, claims, number, masks[pair][:, :, :1])
-                    statements += about
-                    totals[pair] = total
-        await self.proofs.check(statements, totals)
+        coin, field = await self._coin.toss(), self._exchange.field
+        for found in sums:
+            claims = await self._exchange.session.compute(found.claims, field, coin)
+            for number in range(N_VECTORS):
+                pair = len(totals)
+                about, total = self._about_sum(pair, found.schedule, claims, number, masks[pair][:, :, :1])
+                statements += about
+                totals[pair] = total
+        await self.proofs.check(statements, totals, coin)
         return ()
 
     def _about_products(self, masks: Sequence[Words]) -> tuple[list[Statement], dict[int, Total]]:

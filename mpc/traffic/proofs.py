@@ -51,6 +51,7 @@ class ProofTraffic(ShareTraffic):
     proves_products = False
     _n_pending = 0
     _n_prepared = 0
+    _has_coin = False
 
     def __init__(self, traffic: Traffic, n_primes: int, n_parties: int, t: int) -> None:
         super().__init__(traffic, n_primes, n_parties, t)
@@ -95,7 +96,9 @@ class ProofTraffic(ShareTraffic):
         for _ in ("random elements", "products"):
             self._combine_dealt(n_elements, self.t)
         self._n_pending += n_elements
+        has_coin, self._has_coin = self._has_coin, False  # the comparison is a computation of its own
         self.check_products()
+        self._has_coin = has_coin
         size = n_elements * self.element_bytes
         self.traffic.step(Sent(p, m, size) for p in self.parties for m in members if m != p)
         return None
@@ -112,25 +115,32 @@ class ProofTraffic(ShareTraffic):
         if not proofs:
             return
         self.traffic.step(self.dealt_by_all(2 * REPETITIONS * len(proofs)))
-        if lengths:
-            self.toss()
+        if not self._has_coin:
+            self.begin_coin()
+            self._has_coin = True
+        self.toss()
         self.prove(proofs, have_totals=True)
 
     def toss(self, listeners: Collection[int] = ()) -> None:
         """Walk through `PublicCoin.toss`."""
+        self._coin_round(listeners, SEED_BYTES + 2 * DIGEST_BYTES)
+
+    def begin_coin(self, listeners: Collection[int] = ()) -> None:
+        """Walk through what comes before the first toss of a `PublicCoin`."""
+        self._coin_round(listeners, DIGEST_BYTES)
+
+    def _coin_round(self, listeners: Collection[int], n_bytes: int) -> None:
         members = [*self.parties, *listeners]
-        for n_bytes in (DIGEST_BYTES, SEED_BYTES + DIGEST_BYTES):
-            self.traffic.step(Sent(p, m, n_bytes) for p in self.parties for m in members if m != p)
+        self.traffic.step(Sent(p, m, n_bytes) for p in self.parties for m in members if m != p)
 
     def prove(self, proofs: Sequence["Proof"], listeners: Collection[int] = (), *, have_totals: bool = False) -> None:
-        """Walk through `Proofs.check`.
+        """Walk through `Proofs.check`, with a coin.
 
         Args:
             proofs: about each two vectors.
             listeners: provers without shares.
             have_totals: whether a sum of claims counts in place of each.
         """
-        self.toss(listeners)
         for fold in range(max(len(proof.schedule.rows) for proof in proofs)):
             sizes: dict[int, int] = {}
             for proof in proofs:
@@ -206,6 +216,7 @@ class ProofTraffic(ShareTraffic):
         listeners = [owner for owner in bounds if owner not in self.parties]
         schedules = {owner: schedules_of(bound, n_rows) for owner, bound in bounds.items()}
         self.inputs({owner: N_PROJECTIONS + 2 * REPETITIONS * len(found) for owner, found in schedules.items()})
+        self.begin_coin(listeners)
         self.toss(listeners)
         if commits:
             self.traffic.pass_gate(self.parties)

@@ -38,12 +38,15 @@ def error_of_toss(vector):
     digest = hashlib.sha256(b"".join(commitments[party] for party in sorted(commitments))).digest()
     seeds = b""
     for party, message in sorted(vector["revealed"].items()):
-        seed, seen = bytes.fromhex(message)[:32], bytes.fromhex(message)[32:]
+        seed, following, seen = (bytes.fromhex(message)[start : start + 32] for start in (0, 32, 64))
         text = b"moiety commitment of %d to coin %d of %b\0" % (int(party), number, binding)
         if hashlib.sha256(text + seed).digest() != commitments[int(party)]:
             return "PeerViolationError", None
         if seen != digest:
             return "InconsistentSharesError", None
+        if "error" not in vector:
+            text = b"moiety commitment of %d to coin %d of %b\0" % (int(party), number + 1, binding)
+            assert hashlib.sha256(text + bytes.fromhex(vector["next_seeds"][party])).digest() == following
         seeds += seed
     return None, hashlib.sha256(b"moiety coin %d of %b\0" % (number, binding) + seeds).hexdigest()
 
@@ -59,10 +62,11 @@ class OthersOf:
     def __init__(self, vector):
         self.me, self.binding, self.names = 1, bytes.fromhex(vector["binding"]), {p: f"party-{p}" for p in (1, 2, 3)}
         self.entropy = self
+        self._seeds = [vector["revealed"]["1"][:64], vector["next_seeds"]["1"]]
         self._said = {"vectors/coin commitments": vector["commitments"], "vectors/coin seeds": vector["revealed"]}
 
     def read(self, n_bytes):
-        return bytes.fromhex(self._said["vectors/coin seeds"]["1"])[:n_bytes]
+        return bytes.fromhex(self._seeds.pop(0))[:n_bytes]
 
     async def send(self, to, stage, message):
         assert message.tobytes().hex() == self._said[stage]["1"]

@@ -37,19 +37,22 @@ def coin_vectors() -> Iterable[Vector]:
     for number in (0, 1):
         seeds = {party: key_of(f"coin {number} {party}") for party in (1, 2, 3)}
         commitments = {party: coin._commitment(number, party, seed) for party, seed in seeds.items()}
+        following = {party: key_of(f"coin {number + 1} {party}") for party in (1, 2, 3)}
+        told = {party: seed + coin._commitment(number + 1, party, following[party]) for party, seed in seeds.items()}
         digest = hashlib.sha256(b"".join(commitments.values())).digest()
         key = hashlib.sha256(coin._label(b"coin", number) + b"".join(seeds.values())).digest()
         whole = {
             "binding": BINDING.hex(),
             "number": number,
             "commitments": {str(party): commitment.hex() for party, commitment in commitments.items()},
-            "revealed": {str(party): (seed + digest).hex() for party, seed in seeds.items()},
+            "revealed": {str(party): (message + digest).hex() for party, message in told.items()},
+            "next_seeds": {str(party): seed.hex() for party, seed in following.items()},
         }
         yield {"name": f"toss_{number}", **whole, "stream_key": key.hex()}
     bad = {
-        "another_seed": (bytes(32) + digest, "PeerViolationError"),
-        "seed_of_another_party": (seeds[1] + digest, "PeerViolationError"),
-        "other_commitments_seen": (seeds[3] + bytes(32), "InconsistentSharesError"),
+        "another_seed": (bytes(32) + told[3][32:] + digest, "PeerViolationError"),
+        "seed_of_another_party": (told[1] + digest, "PeerViolationError"),
+        "other_commitments_seen": (told[3] + bytes(32), "InconsistentSharesError"),
     }
     for name, (message, error) in bad.items():
         yield {"name": f"bad_{name}", **whole, "revealed": whole["revealed"] | {"3": message.hex()}, "error": error}

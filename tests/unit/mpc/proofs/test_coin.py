@@ -1,3 +1,4 @@
+import asyncio
 import hashlib
 
 import numpy as np
@@ -50,14 +51,45 @@ async def test_one_party_with_another_seed_makes_another_coin():
     assert len(others | {coins[1][0]}) == 4
 
 
-async def test_no_seed_is_told_before_every_party_has_said_that_it_is_ready():
-    _, network = await tossed()
-    stages = [m.stage for m in network.transcript]
-    ready_from = {m.sender for m in network.transcript[: stages.index(SEEDS)]}
-    assert ready_from == set(PARTIES)
-    results, network = await tossed(silent=(3,))
+async def test_no_seed_is_told_before_all_have_committed_to_theirs():
+    """And each message commits its sender to the seed of its next one."""
+    _, network = await tossed(n_tosses=3)
+    told = [m for m in network.transcript if m.receiver == 1 + m.sender % 3]
+    stages = [m.stage for m in told]
+    assert {m.sender for m in told[: stages.index(SEEDS)]} == set(PARTIES)
+    results, silent = await tossed(silent=(3,))
     assert all(isinstance(results[party], PeerSilentError) for party in (1, 2))
-    assert SEEDS not in {m.stage for m in network.transcript}
+    assert SEEDS not in {m.stage for m in silent.transcript}
+    for party in PARTIES:
+        coin = PublicCoin(network.session(party), 3, "test")
+        commitment = next(m for m in told if m.sender == party).array.tobytes()
+        for number, seed in enumerate(m.array.tobytes() for m in told if (m.sender, m.stage) == (party, SEEDS)):
+            assert commitment == coin._commitment(number, party, seed[:32])
+            commitment = seed[32:64]
+
+
+async def test_a_coin_is_unknown_until_the_last_party_is_ready():
+    """Two parties have told their seeds; the third one's has not left it, and is fixed."""
+    network = LocalNetwork(local_names(3), deadline_s=5)
+    is_ready = asyncio.Event()
+
+    async def member(session):
+        coin = PublicCoin(session, 3, "test")
+        await coin.toss()
+        if session.me == 3:
+            await is_ready.wait()
+        return (await coin.toss()).read(32)
+
+    def told():
+        return [m.sender for m in network.transcript if m.stage == SEEDS and m.receiver == 1 + m.sender % 3]
+
+    running = asyncio.create_task(network.run(dict.fromkeys(PARTIES, member)))
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert sorted(told()) == [1, 1, 2, 2, 3]
+    assert not running.done()
+    is_ready.set()
+    assert len(set((await running).values())) == 1
 
 
 async def test_a_seed_that_was_not_committed_to_is_a_violation_that_names_the_party():
@@ -75,8 +107,9 @@ async def test_a_seed_that_was_not_committed_to_is_a_violation_that_names_the_pa
         assert "another seed" in str(results[member])
 
 
+@pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("deceived", [1, 3])
-async def test_two_commitments_of_one_party_are_found_before_the_coin_is_used(deceived):
+async def test_two_commitments_of_one_party_are_found_before_the_coin_is_used(deceived, number):
     """Party 2 has two seeds and tells one receiver the other one: each of its messages fits the one before.
 
     Nobody is named: to each of the two receivers the other one might be lying.
@@ -86,13 +119,16 @@ async def test_two_commitments_of_one_party_are_found_before_the_coin_is_used(de
     def fault(message):
         if message.sender != 2 or message.receiver != deceived:
             return (message,)
-        if message.stage == COMMITMENTS:
-            coin = PublicCoin(network_of_the_run[0].session(2), 3, "test")
-            return (message.altered(np.frombuffer(coin._commitment(0, 2, other), dtype=np.uint8)),)
-        return (message.altered(np.frombuffer(other + message.array.tobytes()[32:], dtype=np.uint8)),)
+        told, at = message.array.tobytes(), message.sequence + (message.stage == SEEDS)
+        if at == number:
+            commitment = PublicCoin(network_of_the_run[0].session(2), 3, "test")._commitment(number, 2, other)
+            told = told[:32] + commitment + told[64:] if number else commitment
+        elif message.stage == SEEDS and message.sequence == number:
+            told = other + told[32:]
+        return (message.altered(np.frombuffer(told, dtype=np.uint8)),)
 
     network_of_the_run = [LocalNetwork(local_names(3))]
-    results, _ = await tossed(fault=fault)
+    results, _ = await tossed(n_tosses=number + 1, fault=fault)
     for party in (1, 3):
         assert isinstance(results[party], InconsistentSharesError)
         assert "does not have the commitments" in str(results[party])
