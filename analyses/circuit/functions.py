@@ -119,10 +119,10 @@ def size_of(of: Range) -> int:
     return max(abs(of[0]), abs(of[1]))
 
 
-def outline(n_primes: int, t: int) -> ShareTraffic:
+def outline(n_primes: int, t: int, kind: type[ShareTraffic] = ShareTraffic) -> ShareTraffic:
     """Return traffic of nobody's: to see whether a field has room for what is masked, and to count it."""
     n_parties = 2 * t + 1
-    return ShareTraffic(Traffic(range(n_parties + 1)), n_primes, n_parties, t)
+    return kind(Traffic(range(n_parties + 1)), n_primes, n_parties, t)
 
 
 def _of_reals(function: Callable[[Decimal], Decimal]) -> Exact:

@@ -13,8 +13,8 @@ from analyses.circuit.errors import errors_of
 from analyses.circuit.exclusion import Condition, exclusive_values
 from analyses.circuit.functions import Range, size_of
 from analyses.circuit.program import MAX_MASKED, Program, program_of, ranges_of
-from analyses.circuit.proven import check_proven, masked_delta, proven_bounds
-from analyses.circuit.steps import check_room, n_masked, walk_through
+from analyses.circuit.proven import masked_delta, proven_bounds
+from analyses.circuit.steps import check_room, n_masked, rows_at_once, walk_through
 from analyses.job.declared_rows import JointRowsParams, parameters_of
 from analyses.job.job import Job, JobError
 from analyses.job.norm_bounds import Bounds, fitted, with_proofs
@@ -35,7 +35,7 @@ from mpc.errors import FieldTooSmallError, LocalFaultError, TooFewPartiesError
 from mpc.traffic.walk import Traffic
 
 ROWS_PER_BLOCK = 1 << 13
-"""Number of rows of which all steps are in memory at once."""
+"""Most rows of which all steps are in memory at once."""
 
 MAX_WEIGHT = 1 << 40
 
@@ -97,6 +97,13 @@ class CircuitPlan(Plan):
     def exclusive(self) -> tuple[Condition | None, ...]:
         """For each opening, which value of one step it asks for: a row changes those of one value only."""
         return exclusive_values(self.program, self.ranges)
+
+    @cached_property
+    def rows_at_once(self) -> int:
+        """Rows of which all steps are in memory at once."""
+        if not self.norm_bounds:
+            return ROWS_PER_BLOCK
+        return rows_at_once(self.program, self.ranges, ResidueField(self.n_primes), self.job.t, ROWS_PER_BLOCK)
 
     @property
     def proves_products(self) -> bool:
@@ -182,7 +189,7 @@ class CircuitPlan(Plan):
         joint.rows_in_step(
             self.widths,
             joint.n_rows,
-            ROWS_PER_BLOCK,
+            self.rows_at_once,
             lambda n: walk_through(joint, self.program, self.ranges, n, counts=protects_persons(self.job)),
         )
         joint.open_noisy(len(self.weights))
@@ -323,8 +330,6 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> CircuitPlan:
     check_schemas(job, tuple(schemas))
     params = parameters_of(job, schemas, CircuitParams)
     program = program_of(params.program)
-    if job.is_malicious:
-        check_proven(program)
     bounds = bounds_of(job, schemas)
     ranges = ranges_of(program, bounds, t=job.t)
     unused = sorted(set(bounds) - set(program.columns))

@@ -16,7 +16,7 @@ import numpy as np
 
 from analyses.circuit.forecast import forecast, signal
 from analyses.circuit.functions import size_of
-from analyses.circuit.plan import ROWS_PER_BLOCK, CircuitParams, CircuitPlan, ColumnPlaces, ColumnRows, plan
+from analyses.circuit.plan import CircuitParams, CircuitPlan, ColumnPlaces, ColumnRows, plan
 from analyses.circuit.reference import reference
 from analyses.circuit.steps import row_sums
 from analyses.job.analysis import Analysis
@@ -53,7 +53,7 @@ async def party(session: Session, plan: CircuitPlan, table: Table | None) -> Loc
         total = await c.noise_of(plan.noise, (len(plan.weights),))
         shapes = {owner: (width,) for owner, width in plan.widths.items()}
         bound = max(map(size_of, plan.ranges.values()))
-        async for blocks in c.rows_in_step(shapes, n_rows, mine, height=ROWS_PER_BLOCK, bound=bound):
+        async for blocks in c.rows_in_step(shapes, n_rows, mine, height=plan.rows_at_once, bound=bound):
             columns = {
                 f"{plan.schema_of(owner).party}.{column.name}": _values(plan, blocks[owner][:, place], column)
                 for owner in plan.owners

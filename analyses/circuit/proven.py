@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from analyses.circuit.functions import FUNCTIONS
-from analyses.circuit.program import Program
-from analyses.job.job import Job, JobError
+from analyses.job.job import Job
 from analyses.job.norm_bounds import Bounds, by_owner
 from analyses.job.plan import protects_persons
 from analyses.job.schema import BlockSchema
@@ -23,20 +21,6 @@ def proven_bounds(job: Job, schemas: Sequence[BlockSchema], max_rows: int) -> Bo
         ranges = [int(column.upper) - int(column.lower) for column in columns]
         found.append(EntryBounds.of([*ranges, *[1] * (brought.party == first)], max_rows))
     return by_owner(job, found)
-
-
-def check_proven(program: Program) -> None:
-    """Refuse what is not proven.
-
-    Raises:
-        JobError: a step is a function of fractions; names its line.
-    """
-    for step in program.steps:
-        if step.operation in FUNCTIONS:
-            raise JobError(
-                f"security: line {step.number}, {step.line[:80]!r}: {step.operation} cuts off products that are not "
-                "proven; leave `security` away if all members are trusted to follow the protocol"
-            )
 
 
 def masked_delta(job: Job, n_masked: int, protected: Protected) -> float:

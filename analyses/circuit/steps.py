@@ -4,7 +4,7 @@ A step's value is reduced to degree t only where something needs that: a further
 summed may be a product as it is, unless products are proven: then each is reduced at once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from analyses.circuit.functions import FUNCTIONS, Range, outline, size_of
@@ -14,7 +14,6 @@ from mpc.arithmetic.moduli import PRIMES
 from mpc.errors import FieldTooSmallError, LocalFaultError
 from mpc.proofs.proven_bits import MOST_ROWS, WIDTH
 from mpc.protocol.computation import Computation
-from mpc.protocol.operations.bits import high_bits
 from mpc.protocol.shared import SharedArray, stack
 from mpc.traffic import circuits
 from mpc.traffic.shares import ShareTraffic
@@ -154,14 +153,38 @@ def prepared_before(
     found: dict[str, int] = {}
     name = ""
     for step in program.steps:
-        if step.operation in MASKED:
-            n_bits, largest = n_bits_of(step, ranges), _largest_masked(step, ranges)
-            offset = 1 << max(largest.bit_length(), n_bits)
-            needed = n_rows * (n_bits + high_bits(field, t, offset + largest, n_bits))
+        needed = _n_signs(step, ranges, field, t, n_rows)
+        if needed:
             if not name or found[name] + needed > WIDTH * MOST_ROWS:
                 name, found[step.name] = step.name, 0
             found[name] += needed
     return found
+
+
+def rows_at_once(program: Program, ranges: Mapping[str, Range], field: ResidueField, t: int, most: int) -> int:
+    """Return of how many rows all steps are done at once where bits of masks are proven: each step's take one proof."""
+    of_a_row = max((_n_signs(step, ranges, field, t, 1) for step in program.steps), default=0)
+    return max(1, min(most, WIDTH * MOST_ROWS // max(1, of_a_row)))
+
+
+class _Signs(ShareTraffic):
+    """Counts the bits that masks are made of where they are proven."""
+
+    n_signs = 0
+
+    def random_parts(self, n_bits: int, n_values: int, sizes: Sequence[int]) -> None:
+        """Count them; arguments as of `Bits._random_parts`."""
+        self.n_signs += n_bits + n_values * sum(sizes)
+
+
+def _n_signs(step: Step, ranges: Mapping[str, Range], field: ResidueField, t: int, n_rows: int) -> int:
+    """Return the bits of masks of a step, of each dealer, for so many rows."""
+    if step.operation not in MASKED and step.operation not in FUNCTIONS:
+        return 0
+    share = outline(len(field.primes), t, _Signs)
+    assert isinstance(share, _Signs)
+    _walk_through_masked(share, step, ranges, n_rows)
+    return share.n_signs
 
 
 def _largest_masked(step: Step, ranges: Mapping[str, Range]) -> int:

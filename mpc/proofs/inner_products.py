@@ -188,15 +188,12 @@ class Proofs:
                 of the two nobody can tell, so no member is named.
             PeerError: a member is silent or drops out.
 
-        Cost: 2 rounds per fold and 1 more, and a toss where there is no coin; per prover and repetition
-            `Schedule.answers` elements dealt.
+        Cost: 2 rounds per fold and 1 more, and a toss without coin; a prover deals `Schedule.answers` per repetition.
         """
-        pairs = self._pairs(statements)
+        by_name = self._pairs(statements)
         for name, total in (totals or {}).items():
-            pairs[name].total = total
-        await self._check(list(pairs.values()), coin or await self._coin.toss())
-
-    async def _check(self, pairs: Sequence[_Pair], coin: KeyStream) -> None:
+            by_name[name].total = total
+        pairs, coin = list(by_name.values()), coin or await self._coin.toss()
         for pair in pairs:
             pair.weights = Weights.draw(self._exchange.field, coin, pair.schedule, pair.repetitions)
         await self._exchange.session.compute(self._begin, pairs)

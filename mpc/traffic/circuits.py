@@ -92,12 +92,20 @@ def truncate(share: ShareTraffic, n_values: int, bound: int, n_bits: int, degree
     share.open_among_parties(n_values, degree)
 
 
+def to_be_cut(share: ShareTraffic, n_values: int) -> int:
+    """Walk through `FixedPoint._to_be_cut` of arrays of degree t; return the degree of the products."""
+    if share.product_degree == share.t:
+        share.reduce(n_values)
+    return share.product_degree
+
+
 def smooth(share: ShareTraffic, n_values: int, polynomial: Polynomial, scale_bits: int) -> int:
     """Walk through `Functions._evaluated` of an array of degree t; return the bound of its result."""
     one, errors = 1 << polynomial.inner_bits, polynomial.errors
     for h, several in steps_of(polynomial.degree):
         largest = 2 * (one + errors[h]) * (one + max(errors[k] for k in several))
-        truncate(share, len(several) * n_values, largest, polynomial.inner_bits, 2 * share.t)
+        n_products = len(several) * n_values
+        truncate(share, n_products, largest, polynomial.inner_bits, to_be_cut(share, n_products))
     first, *others = polynomial.coefficients
     bound = abs(first) * one + sum(abs(c) * (one + e) for c, e in zip(others, errors[1:], strict=True))
     truncate(share, n_values, bound, polynomial.cut_bits(scale_bits))
@@ -117,9 +125,12 @@ def power(share: ShareTraffic, n_values: int, n_bits: int, exponent: Fraction, s
     taken_apart(share, n_values, n_bits)
     polynomial = mantissa_polynomial(POWERS[exponent], n_bits, scales.mantissa_bits, share.t)
     bound = smooth(share, n_values, polynomial, scales.mantissa_bits) * max(scales.constants)
+    degree = to_be_cut(share, n_values)
     if factor:
-        share.reduce(n_values)
-    truncate(share, n_values, bound * (factor or 1), scales.mantissa_bits + scales.shift_bits, 2 * share.t)
+        if degree > share.t:
+            share.reduce(n_values)
+        degree = to_be_cut(share, n_values)
+    truncate(share, n_values, bound * (factor or 1), scales.mantissa_bits + scales.shift_bits, degree)
 
 
 def log(share: ShareTraffic, n_values: int, n_bits: int, scale_bits: int) -> None:

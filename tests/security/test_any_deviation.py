@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from deviating_jobs import DeviatingJob
 from deviating_member import DRAWS, Point, in_turn
-from deviations import CASES
+from deviations import CASES, FRACTIONS
 from registry_jobs import HELPERS
 
 from mpc.proofs.inner_products import Proofs
@@ -119,6 +119,20 @@ def test_a_wrong_share_at_the_opening_opens_nothing(name, who, stage):
     ended = job.deviating("another element", Point(stage, 0))
     assert ended.has_deviated
     assert not ended.opened
+
+
+@pytest.mark.parametrize(
+    "point", [Point("bits 0/input", 0), Point("/products", 4), Point("opening 0", 0), Point("opening 5", 0)], ids=str
+)
+def test_a_lie_about_a_bit_a_product_or_what_is_masked_in_a_fraction_opens_nothing(point):
+    """Mask, factor, first and last of the masked openings of a quotient that is multiplied and cut off."""
+    job = DeviatingJob(FRACTIONS, "malicious", (), 1)
+    ended = job.deviating("another element", point)
+    assert ended.has_deviated
+    assert not ended.opened
+    job.check_end(ended)
+    job.check_what_honest_members_send(ended)
+    job.check_blame(ended)
 
 
 def test_where_proofs_are_not_judged_the_tests_above_see_that_the_answer_is_wrong(monkeypatch):

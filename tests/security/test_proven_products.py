@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from deviations import (
     CASES,
+    FRACTIONS,
     amount_of,
     beyond_bounds,
     difference,
@@ -23,6 +24,7 @@ from deviations import (
 from registry_jobs import HELPERS, VARIANTS
 
 from analyses.job.job import JobError
+from bench.protocols import proven_rows
 from mpc.errors import PeerViolationError
 from mpc.proofs.folding import Schedule
 
@@ -102,7 +104,8 @@ LINES = {
     "pattern counts of three owners and more": COUNTS,
     "moments of order 3 and more": CUBES,
     "logistic regression by gradients of order 3": CASES[GRADIENTS],
-    "circuits as jobs: all operations but functions of fractions": PROGRAM,
+    "circuits as jobs: comparisons": PROGRAM,
+    "circuits as jobs: functions of fractions": FRACTIONS,
     "clustering with joint cells": CASES["clustering, `mpc`, `joint` cells of three owners and more"],
     "rows that are matched in secret": CASES["any whose rows are matched in secret"],
 }
@@ -121,6 +124,13 @@ def test_the_page_says_which_analyses_prove_their_products():
     assert found == {line: answer for line, answer in said.items() if line in LINES}
     others = [line for line in said if line not in LINES and not line.startswith("circuits")]
     assert not others
+
+
+def test_the_page_says_how_many_rounds_jobs_take():
+    plan = plan_of(FRACTIONS, FRACTIONS.tables(), **MALICIOUS)
+    assert f"and a `truncate` takes {plan.traffic(300).flights} rounds." in PAGE.read_text()
+    plan = proven_rows.plan_of(proven_rows.tables_of(10_000, 100), "malicious", 8192)
+    assert f"| {plan.traffic(10_000).flights} rounds, 71 before" in PAGE.read_text()
 
 
 def test_the_page_says_how_many_rounds_a_million_products_take():

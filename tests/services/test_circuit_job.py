@@ -102,8 +102,10 @@ def test_a_python_file_adds_up_one_owners_column_by_the_secret_key_of_another(de
     assert max(result["standard_errors"]) < 1
 
 
-def test_functions_of_fractions_come_out_within_their_noise_and_the_rounding_that_is_stated(deployment):
-    result = result_of(Analyst(deployment).run(job_of(RATIOS)))
+@pytest.mark.parametrize("security", ["semi-honest", "malicious"])
+def test_functions_of_fractions_come_out_within_their_noise_and_the_rounding_that_is_stated(deployment, security):
+    result = result_of(Analyst(deployment).run(job_of(RATIOS, security=security)))
+    assert result["privacy"].get("security", "semi-honest") == security
     bank, hospital, telco = (VALUES[party][:, 0] for party in PARTIES)
     share = 256 * bank / (telco + 1)
     exact = [share.sum(), (share * np.sqrt(hospital)).sum(), np.median([bank, hospital, telco], axis=0).sum()]

@@ -27,6 +27,7 @@ DEVIATIONS = [
     ("in another stage", Point("norms/proof opened", 0)),
     (SILENCE, Point("patterns/coin seeds", 0)),
 ]
+IN_FRACTIONS = [("another element", Point("bits 0/input", 0)), ("another element", Point("opening 0", 0))]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def deployment(tmp_path_factory):
     folder = tmp_path_factory.mktemp("federation")
     tables = tables_of(VALUES, folder)
     (folder / "run").mkdir()
-    serves = {"bank": partial(serve_a_deviating_member, DEVIATIONS)}
+    serves = {"bank": partial(serve_a_deviating_member, DEVIATIONS + IN_FRACTIONS)}
     with ForkedDeployment(folder / "run", tables, budget=(1e5, 1e-3), serves=serves) as running:
         yield running
 
@@ -52,11 +53,20 @@ def counts_job(**fields):
     )
 
 
+def fractions_job(**fields):
+    """A quotient, in a program of the bank's values."""
+    lines = [f"{party} = column({party}.x0)" for party in PARTIES]
+    lines += ["above = add(hospital, 9)", "more = add(above, telco)", "share = divide(bank, more, 4)"]
+    program = {"program": [*lines, "open share = sum(share)"], "max_rows": 1000}
+    return counts_job(analysis="circuit", parameters=program, **fields)
+
+
 @pytest.mark.slow
 def test_each_deviation_ends_its_job_with_nothing_opened_and_the_next_job_is_right(deployment):
     analyst = Analyst(deployment)
-    for deviation, point in DEVIATIONS:
-        view = analyst.run(counts_job(deadline_s=20.0))
+    jobs = [counts_job] * len(DEVIATIONS) + [fractions_job] * len(IN_FRACTIONS)
+    for job, (deviation, point) in zip(jobs, DEVIATIONS + IN_FRACTIONS, strict=True):
+        view = analyst.run(job(deadline_s=20.0))
         assert view.state == "FAILED", (deviation, point)
         assert not view.result_json
         assert view.culprit in ("", "bank"), (deviation, point, view.reason)
@@ -64,3 +74,7 @@ def test_each_deviation_ends_its_job_with_nothing_opened_and_the_next_job_is_rig
     expected = np.zeros((5, 5, 5))
     np.add.at(expected, tuple(VALUES[party][:, 0].astype(int) + 1 for party in PARTIES), 1)
     assert np.abs(counts - expected).max() < 20
+    result = result_of(analyst.run(fractions_job()))
+    bank, hospital, telco = (VALUES[party][:, 0] for party in PARTIES)
+    off = abs(result["values"][0] - (16 * bank / (hospital + telco + 9)).sum())
+    assert off <= 8 * result["standard_errors"][0] + len(bank) * result["roundings_per_row"][0]

@@ -127,6 +127,22 @@ CASES = {
     )
 }
 
+FRACTIONS = Case(
+    "circuits with functions of fractions",
+    "circuit",
+    {
+        "program": [
+            *(f"{owner} = column({owner}.code)" for owner in ("bank", "hospital", "telco")),
+            "above = add(telco, 9)",
+            "share = divide(bank, above, 6)",
+            "part = mul(share, hospital)",
+            "whole = truncate(part, 3)",
+            "open whole = sum(whole)",
+        ]
+    },
+)
+"""Beside `CASES`: to what members see it adds masked openings to those of comparisons."""
+
 
 def plan_of(case: Case, tables: dict[str, Table], *, compute: Sequence[str] = HELPERS, **changes) -> Plan:
     """Return the plan of a job with an epsilon at which an honest answer hides the row.

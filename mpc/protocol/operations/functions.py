@@ -139,7 +139,8 @@ class Functions(FixedPoint, Comparisons):
         x = await self.reduce(x)
         if bounded(x) > end:
             outside = await self.less(stack([x, -x]), -end)
-            change = await self.reduce(outside[0] * (-end - x) + outside[1] * (end - x))
+            below, above = outside[0], outside[1]
+            change = (above - below) * end - await self.multiply(below + above, x)
             x = replace(x + change, bound=end)
         return await self._evaluated(x, sigmoid_polynomial(scale_bits, self.t), scale_bits)
 
@@ -165,7 +166,7 @@ class Functions(FixedPoint, Comparisons):
         exponents = [Fraction(scale_bits - 1 - i) for i in leading_places(bounded(y), least)]
         x = await self.reduce(x)
         factor, cut_bits = await self._power(y, Fraction(-1), scales_of(exponents, max(1, bounded(x))))
-        return await self.truncate(await self.reduce(factor) * x, cut_bits)
+        return await self.truncate(await self._to_be_cut(await self.reduce(factor), x), cut_bits)
 
     async def power(self, x: SharedArray, exponent: Fraction, scale_bits: int, *, least: int = 1) -> SharedArray:
         """Return x^exponent, for -1, -1/2 and 1/2; off by less than 2 + t units of the last place; of 0 it is 0.
@@ -266,17 +267,17 @@ class Functions(FixedPoint, Comparisons):
             below = put(below, later, as_bits(mine + block - await self.multiply(mine, block)))
         leading = as_bits(concatenate([below[:1], below[1:] - below[:-1]]))[::-1]
         shift = weighted(leading, [1 << n_bits - 1 - i for i in range(n_bits)])
-        mantissa = await self.reduce(self.from_bits(bits) * shift)
+        mantissa = await self.multiply(self.from_bits(bits), shift)
         mantissa = mantissa + (1 - below[-1]) * (1 << n_bits - 1)
         return replace(mantissa, bound=1 << n_bits), leading
 
     async def _power(self, x: SharedArray, exponent: Fraction, scales: Scales) -> tuple[SharedArray, int]:
-        """Return a power of degree 2t, and how many bits too many it has."""
+        """Return a power as `_to_be_cut` does, and how many bits too many it has."""
         mantissa, places = await self._taken_apart(x)
         n_bits = places.shape[0]
         polynomial = mantissa_polynomial(POWERS[exponent], n_bits, scales.mantissa_bits, self.t)
         of_mantissa = await self._evaluated(mantissa, polynomial, scales.mantissa_bits)
-        product = await self._local(lambda: of_mantissa * weighted(places, scales.constants))
+        product = await self._to_be_cut(of_mantissa, weighted(places, scales.constants))
         return product, scales.mantissa_bits + scales.shift_bits
 
 

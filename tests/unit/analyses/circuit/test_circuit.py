@@ -10,7 +10,7 @@ from analyses.circuit.reference import reference
 from analyses.job.job import Job, JobError
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.registry import ANALYSES
-from analyses.run_locally import run_locally
+from analyses.run_locally import local_network, run_locally, run_plan
 from dp.cost.composition import composed_epsilon
 from dp.cost.report import describe
 
@@ -71,7 +71,7 @@ MALICIOUS = [pytest.param(compute, "malicious", marks=pytest.mark.slow) for comp
 
 @pytest.mark.parametrize(("compute", "security"), [*((compute, "semi-honest") for compute in ROSTERS), *MALICIOUS])
 def test_every_operation_gives_the_pooled_answer(compute, security, monkeypatch):
-    monkeypatch.setattr("analyses.circuit.protocol.ROWS_PER_BLOCK", 32)
+    monkeypatch.setattr("analyses.circuit.plan.ROWS_PER_BLOCK", 32)
     run = run_in_virtual_time(run_locally(job(EVERYTHING, compute=compute, security=security), tables()))
     assert not run.failures
     exact = reference(list(tables().values()), run.plan)
@@ -162,11 +162,41 @@ def test_proofs_of_values_are_charged_and_masks_of_proven_bits_take_a_little_mor
     assert {owner: bound.ranges for owner, bound in plan.norm_bounds.items()} == dict.fromkeys(plan.owners, (15, 1))
 
 
-def test_functions_of_fractions_are_refused_by_their_line_where_members_may_deviate():
-    lines = [*EVERYTHING, "root = reciprocal(shifted, 4)"]
-    lines.insert(len(lines) - 1, "shifted = add(bank_y, 1)")
-    with pytest.raises(JobError, match=r"security: line \d+, 'root = reciprocal\(shifted, 4\)': reciprocal cuts off"):
-        plan_of(lines, security="malicious")
+FRACTIONS = [
+    *(f"{owner} = column({owner}.x)" for owner in OWNERS),
+    "above = add(clinic, 7)",
+    "ratio = divide(bank, above, 5)",
+    "chance = sigmoid(shop, 1)",
+    "product = mul(ratio, chance)",
+    "half = truncate(product, 1)",
+    *(f"open {name} = sum({name})" for name in ("ratio", "chance", "half")),
+]
+
+
+def test_functions_of_fractions_are_proven_with_at_most_one_proof_of_bits_for_each_step(monkeypatch):
+    """And not one for each of its openings. Blocks are as high as one such proof allows; bytes are as forecast."""
+    monkeypatch.setattr("analyses.circuit.steps.MOST_ROWS", 300)
+    given = {
+        o: Table(BlockSchema(party=o, columns=t.schema.columns[:1], rows=(1, 100)), t.values[:, :1])
+        for o, t in tables().items()
+    }
+    asked = job(FRACTIONS, security="malicious")
+    plan = ANALYSES["circuit"].plan(asked, [table.schema for table in given.values()])
+    assert 1 < plan.rows_at_once < N_ROWS
+    network = local_network(plan)
+    run = run_in_virtual_time(run_plan(plan, given, network))
+    assert not run.failures
+    exact, result = reference(list(given.values()), plan), run.result
+    for name, value, error, rounding in zip(
+        result["names"], result["values"], result["standard_errors"], result["roundings_per_row"], strict=True
+    ):
+        assert abs(value - exact[name]) <= 6 * error + N_ROWS * rounding, name
+    proofs = {m.stage for m in network.transcript if m.stage.startswith("bits ") and m.stage.endswith("/input")}
+    masked = {m.stage for m in network.transcript if m.stage.startswith("opening ")}
+    assert 2 <= -(-N_ROWS // plan.rows_at_once) <= len(proofs) < len(masked) / 5
+    traffic = plan.traffic(N_ROWS)
+    of_gates = 2  # that each party has paid; there are none here
+    assert all(traffic.bytes_of(party) - of_gates == network.sent_bytes[party] for party in (1, 2, 3))
 
 
 @pytest.mark.slow

@@ -89,7 +89,7 @@ def test_what_is_made_of_bits_gives_the_same_where_they_are_proven(program, righ
 
 def test_a_fraction_is_cut_off_with_its_error():
     async def program(c, x, y):
-        return await c.truncate(await c.multiply(x, y), 2)
+        return await c.multiply_fixed(x, y, 2)
 
     ends, _ = run(program)
     assert np.abs(answers_of(ends) - X * Y / 4).max() < 1.5
@@ -198,7 +198,7 @@ def test_what_would_not_be_proven_is_refused():
         return x * y
 
     async def masked(c, x, y):
-        return await c.multiply_fixed(x, y, 2)
+        return await c.truncate(x * y, 2)
 
     for program, why in ((shuffled, "not proven"), (unreduced, "by `multiply`"), (masked, "by `multiply`")):
         ends, network = run(program)
