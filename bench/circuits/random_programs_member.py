@@ -26,7 +26,9 @@ from transport.messages.mesh import MeshConfig, join_mesh
 
 FIELD = ResidueField(6)
 ROSTERS = [(n, t) for n in range(3, 10) for t in range(1, (n - 1) // 2 + 1)]
-SIZE = 6
+SHARES = np.array([n**-3.0 for n, _ in ROSTERS])
+"""How often a roster is drawn, in proportion: nine parties take some twenty times as long as three."""
+SIZES = range(2, 7)
 LARGEST_INPUT = 40
 LARGEST = 1 << 24
 N_STEPS = 3
@@ -72,7 +74,7 @@ async def _chosen(c: Computation, x: SharedArray, y: SharedArray) -> SharedArray
 
 
 async def _looked_up(c: Computation, x: SharedArray, y: SharedArray) -> SharedArray:
-    return await c.lookup(y, await c.low_bits(x, 2))
+    return await c.lookup(y, await c.low_bits(x, _place_bits(x.size)))
 
 
 async def _grouped(c: Computation, x: SharedArray, y: SharedArray) -> SharedArray:
@@ -143,6 +145,11 @@ def _each(function: Callable[[Decimal], Decimal]) -> Callable[[Integers], Any]:
     return np.frompyfunc(of, 1, 1)
 
 
+def _place_bits(size: int) -> int:
+    """Return of how many bits each number is a place of an array."""
+    return size.bit_length() - 1
+
+
 def _distinct(values: Integers) -> int:
     return len(set(values.tolist()))
 
@@ -170,9 +177,9 @@ OPERATIONS = {
     "low_bits": Operation(lambda c, x, y: c.low_bits(x, 4), lambda x, y: x % 16),
     "bits": Operation(_bits, lambda x, y: (x % 32 >> 1) - y),
     "sort": Operation(lambda c, x, y: c.sort(x), lambda x, y: np.sort(x)),
-    "median": Operation(_middle, lambda x, y: sorted(x)[(SIZE - 1) // 2] + 3 * _distinct(y) + x),
-    "lookup": Operation(_looked_up, lambda x, y: y[(x % 4).astype(int)]),
-    "group_sums": Operation(_grouped, lambda x, y: x * 0 + y[x % 2 == 1].sum(), lambda x, y: SIZE * y),
+    "median": Operation(_middle, lambda x, y: sorted(x)[(len(x) - 1) // 2] + 3 * _distinct(y) + x),
+    "lookup": Operation(_looked_up, lambda x, y: y[(x % (1 << _place_bits(len(x)))).astype(int)]),
+    "group_sums": Operation(_grouped, lambda x, y: x * 0 + y[x % 2 == 1].sum(), lambda x, y: SIZES[-1] * y),
     "multiply_fixed": Operation(
         _multiplied_fractions, lambda x, y: FRACTION(x * y, 1 << SCALE), lambda x, y: x * y, _half_of
     ),
@@ -189,10 +196,10 @@ OPERATIONS = {
     "sigmoid": Operation(
         _odds, lambda x, y: _each(lambda z: sigmoid_of(max(Decimal(-200), z)))(x), slip=lambda t: Fraction(5 + t, 2)
     ),
-    "mean": Operation(_mean, lambda x, y: x * 0 + Fraction(int(x.sum()), SIZE), slip=lambda t: Fraction(3 + t, 2)),
+    "mean": Operation(_mean, lambda x, y: x * 0 + Fraction(int(x.sum()), len(x)), slip=lambda t: Fraction(3 + t, 2)),
     "variance": Operation(
         _variance,
-        lambda x, y: x * 0 + Fraction(int(SIZE * (x * x).sum() - x.sum() ** 2), SIZE * SIZE * 4),
+        lambda x, y: x * 0 + Fraction(int(len(x) * (x * x).sum() - x.sum() ** 2), len(x) ** 2 * 4),
         lambda x, y: x * x,
         lambda t: Fraction(3 + t, 2),
     ),
@@ -201,12 +208,13 @@ OPERATIONS = {
 
 def roster_of(seed: int) -> tuple[int, int]:
     """Return N and t of a program."""
-    return ROSTERS[seed % len(ROSTERS)]
+    return ROSTERS[np.random.default_rng([seed, 2]).choice(len(ROSTERS), p=SHARES / SHARES.sum())]
 
 
 def inputs_of(seed: int) -> np.ndarray:
     """Return what parties 1 and 2 bring; all know it, to check the answers."""
-    return np.random.default_rng(seed).integers(-LARGEST_INPUT, LARGEST_INPUT + 1, (2, SIZE))
+    size = SIZES[seed % len(SIZES)]
+    return np.random.default_rng(seed).integers(-LARGEST_INPUT, LARGEST_INPUT + 1, (2, size))
 
 
 def steps_of(seed: int) -> list[tuple[str, int, int]]:
@@ -232,7 +240,8 @@ async def run(c: Computation, seed: int) -> None:
     """
     brought, steps = inputs_of(seed), steps_of(seed)
     mine = brought[c.me - 1] if c.me in (1, 2) else None
-    made = list((await c.inputs({1: (SIZE,), 2: (SIZE,)}, mine, bound=LARGEST_INPUT)).values())
+    shape = brought[0].shape
+    made = list((await c.inputs({1: shape, 2: shape}, mine, bound=LARGEST_INPUT)).values())
     for name, one, other in steps:
         made.append(await c.reduce(await OPERATIONS[name].call(c, made[one], made[other])))
     opened = await c.open(stack(made), c.members)
