@@ -237,6 +237,11 @@ class ProvenProducts(Computation):
         """Return the products with degree t: at an opening of degree 2t nobody tells a wrong share from a right one."""
         return await self.multiply(x, y)
 
+    async def sum_of_products(self, pairs: Sequence[tuple[SharedArray, SharedArray]]) -> SharedArray:
+        """Return the sum of the products of several pairs, each of which is reduced by itself; see `multiply`."""
+        first, *others = await self.multiply_all(pairs)
+        return sum(others, start=first)
+
     async def open(self, x: SharedArray, receivers: Sequence[int] = (COORDINATOR,)) -> OpenedArray | None:
         """See `Openings.open`; what is opened has degree t.
 

@@ -8,6 +8,7 @@ of messages. So the price of a formula can be read off it: `(x * y).sum()` is lo
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as attribute
+from functools import reduce
 from math import prod
 from operator import attrgetter
 from types import EllipsisType
@@ -270,6 +271,19 @@ def concatenate(arrays: Sequence[SharedArray], axis: int = 0) -> SharedArray:
 def stack(arrays: Sequence[SharedArray]) -> SharedArray:
     """Join arrays of one shape along a new first axis."""
     return concatenate([array[None] for array in arrays])
+
+
+def combination(arrays: Sequence[SharedArray], factors: Sequence[int]) -> SharedArray:
+    """Return the sum of arrays of one shape, each times a public integer."""
+    first = arrays[0]
+    bounds = [_times(array.bound, abs(factor)) for array, factor in zip(arrays, factors, strict=True)]
+    shares = [_flat(array.share) for array in arrays if array.share is not None]
+    share = None
+    if shares:
+        flat = first.field.combine(shares, [first.field.weights_of(factor) for factor in factors])
+        share = flat.reshape(first.field.n_words, *first.shape)
+    degree = max(array.degree for array in arrays)
+    return SharedArray(first.field, first.shape, degree, reduce(_plus, bounds), share)
 
 
 def _transposed(array: SharedArray) -> SharedArray:

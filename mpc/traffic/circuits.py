@@ -7,9 +7,10 @@ from itertools import combinations
 
 from mpc.arithmetic.chebyshev import Polynomial, steps_of
 from mpc.arithmetic.field import ResidueField
-from mpc.protocol.operations.bits import high_bits
+from mpc.protocol.operations.bits import room_of
 from mpc.protocol.operations.fixed_point import cut_of
 from mpc.protocol.operations.functions import POWERS, Scales, mantissa_polynomial, sigmoid_end, sigmoid_polynomial
+from mpc.protocol.operations.products import powers_of
 from mpc.protocol.operations.selections import sorting_network
 from mpc.traffic.shares import ShareTraffic
 
@@ -31,8 +32,7 @@ def product(share: ShareTraffic, n_factors: int, n_values: int) -> None:
 def mask(share: ShareTraffic, n_values: int, n_bits: int, bound: int | None = None) -> None:
     """Walk through `Bits._mask` of an array of degree t, of at most this bound in size; of n_bits by default."""
     bound = (1 << n_bits) - 1 if bound is None else bound
-    offset = 1 << max(bound.bit_length(), n_bits)
-    n_high_bits = high_bits(ResidueField(share.n_primes), share.t, offset + bound, n_bits)
+    _, n_high_bits = room_of(ResidueField(share.n_primes), share.t, bound, n_bits)
     random_parts(share, n_bits * n_values, n_values, [n_high_bits])
     share.open_among_parties(n_values)
 
@@ -56,8 +56,26 @@ less = low_bits
 
 def is_zero(share: ShareTraffic, n_values: int, n_bits: int, bound: int | None = None) -> None:
     """Walk through `Computation.is_zero` and `equal` of arrays of degree t."""
-    mask(share, n_values, n_bits, bound)
-    product(share, n_bits, n_values)
+    if share.t > 1 or share.proves_products:
+        mask(share, n_values, n_bits, bound)
+    else:
+        room_of(ResidueField(share.n_primes), share.t, (1 << n_bits) - 1 if bound is None else bound, n_bits)
+        share.inputs({1: 2 * n_values, 2: (1 + n_bits) * n_values})
+        share.open_among_parties(n_values)
+        share.inputs({1: n_bits * n_values})
+        share.reduce(n_values)
+    polynomial(share, n_values, n_bits)
+
+
+def polynomial(share: ShareTraffic, n_values: int, degree: int) -> None:
+    """Walk through `Products.polynomial` of an array of degree t, whose coefficients are all at hand."""
+    for highest in (sizes := powers_of(degree)):
+        done = 1
+        while done < highest:
+            share.reduce(min(done, highest - done) * n_values)
+            done *= 2
+    if sizes[1]:
+        share.reduce((sizes[1] if share.proves_products else 1) * n_values)
 
 
 def bits(share: ShareTraffic, n_values: int, n_bits: int) -> None:

@@ -57,6 +57,8 @@ class ShareTraffic:
         n_opened: number of elements that were opened to compute parties so far.
     """
 
+    proves_products = False
+
     def __init__(self, traffic: Traffic, n_primes: int, n_parties: int, t: int) -> None:
         self.traffic, self.n_primes, self.n_parties, self.t = traffic, n_primes, n_parties, t
         self._field = ResidueField(n_primes)

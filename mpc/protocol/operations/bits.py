@@ -29,7 +29,7 @@ from mpc.errors import FieldTooSmallError, LocalFaultError, ShapeError
 from mpc.protocol.operations.inputs import Inputs
 from mpc.protocol.operations.openings import Openings
 from mpc.protocol.operations.products import Products
-from mpc.protocol.shared import SharedArray, concatenate, stack
+from mpc.protocol.shared import SharedArray, combination, concatenate, stack
 
 STATISTICAL_BITS = 40
 """A masked opening of one value tells two values apart with an advantage of at most 2^-40."""
@@ -52,10 +52,7 @@ class Masked:
 
     def low_bits(self) -> NDArray[np.bool_] | None:
         """Return the bits of `low`, shape (m, *shape)."""
-        if self.low is None:
-            return None
-        places = np.arange(self.mask.shape[0]).reshape(-1, *(1,) * self.low.ndim)
-        return np.asarray(self.low[None] >> places & 1, dtype=bool)
+        return None if self.low is None else bits_of(self.low, self.mask.shape[0]).astype(bool)
 
     def generated(self) -> SharedArray:
         """Return for each bit whether r_j = 1 and c_j = 0, shape (m, *shape)."""
@@ -93,10 +90,28 @@ def high_bits(field: ResidueField, t: int, largest: int, n_bits: int) -> int:
     return n_high_bits
 
 
+def room_of(field: ResidueField, t: int, bound: int, n_bits: int) -> tuple[int, int]:
+    """Return 2^w and the bits of each h_i, for integers of at most this bound in size.
+
+    Raises:
+        LocalFaultError: m is not from 1 to 62.
+        FieldTooSmallError: see `high_bits`.
+    """
+    if not 1 <= n_bits <= MOST_BITS:
+        raise LocalFaultError(f"1 to {MOST_BITS} bits of an integer can be taken, not {n_bits}")
+    offset = 1 << max(bound.bit_length(), n_bits)
+    return offset, high_bits(field, t, offset + bound, n_bits)
+
+
 def pieces_of(size: int) -> list[int]:
     """Return the numbers of bits, at most `MOST_BITS`, in which a draw of more bits is dealt."""
     whole, rest = divmod(size, MOST_BITS)
     return [MOST_BITS] * whole + [rest] * (rest > 0)
+
+
+def bits_of(integers: NDArray[np.int64], n_bits: int) -> NDArray[np.int64]:
+    """Return the last bits of public integers, or of one's own, shape (n_bits, *shape), the least significant first."""
+    return integers[None] >> np.arange(n_bits).reshape(-1, *(1,) * integers.ndim) & 1
 
 
 def as_bits(x: SharedArray) -> SharedArray:
@@ -190,13 +205,7 @@ class Bits(Inputs, Products, Openings):
         """Return the integers of bits along the first axis, the least significant first. Local."""
         if not bits.ndim or not bits.shape[0]:
             raise ShapeError(f"bits lie along the first axis of an array, not in one of shape {bits.shape}")
-        weights = [1 << j for j in range(bits.shape[0])]
-        share = None
-        if bits.share is not None:
-            parts = [bits.share[:, j].reshape(self.field.n_words, -1) for j in range(bits.shape[0])]
-            share = self.field.combine(parts, [self.field.weights_of(weight) for weight in weights])
-        bound = None if bits.bound is None else bits.bound * sum(weights)
-        return self._shared(bits.shape[1:], bits.degree, bound, share)
+        return combination(list(bits), [1 << j for j in range(bits.shape[0])])
 
     async def prod(self, x: SharedArray) -> SharedArray:
         """Return the product along the first axis.
@@ -216,21 +225,20 @@ class Bits(Inputs, Products, Openings):
 
     async def _mask(self, x: SharedArray, n_bits: int, bound: int | None = None) -> Masked:
         """Open x under a mask of so many shared bits; see the module. Where x is smaller than its bound, say so."""
-        if not 1 <= n_bits <= MOST_BITS:
-            raise LocalFaultError(f"1 to {MOST_BITS} bits of an integer can be taken, not {n_bits}")
         self._check(x)
-        bound = bounded(x) if bound is None else bound
-        offset = 1 << max(bound.bit_length(), n_bits)
-        n_high_bits = high_bits(self.field, self.t, offset + bound, n_bits)
+        offset, n_high_bits = room_of(self.field, self.t, bounded(x) if bound is None else bound, n_bits)
         x = await self.reduce(x)
         flat, (high,) = await self._random_parts(n_bits * x.size, x.size, [n_high_bits])
         mask = flat.reshape(n_bits, *x.shape)
         hidden = x + offset + self.from_bits(mask) + high.reshape(*x.shape) * (1 << n_bits)
+        return Masked(await self._opened_modulo(hidden, n_bits), mask)
+
+    async def _opened_modulo(self, hidden: SharedArray, n_bits: int) -> NDArray[np.int64] | None:
+        """Open what is masked among the compute parties; return it modulo 2^n_bits, None at other members."""
         opened = await self.open(replace(hidden, bound=None), self._parties)
-        low = None
-        if opened is not None and self.holds_shares:
-            low = np.asarray(opened.values % self.field.order % (1 << n_bits), dtype=np.int64)
-        return Masked(low, mask)
+        if opened is None or not self.holds_shares:
+            return None
+        return np.asarray(opened.values % self.field.order % (1 << n_bits), dtype=np.int64)
 
     @property
     def _parties(self) -> tuple[int, ...]:

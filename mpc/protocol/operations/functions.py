@@ -21,7 +21,7 @@ from mpc.errors import LocalFaultError
 from mpc.protocol.operations.bits import as_bits, bounded, put, take
 from mpc.protocol.operations.comparisons import Comparisons
 from mpc.protocol.operations.fixed_point import FixedPoint
-from mpc.protocol.shared import SharedArray, concatenate, stack
+from mpc.protocol.shared import SharedArray, combination, concatenate, stack
 
 
 def inverse_of(m: Decimal) -> Decimal:
@@ -300,8 +300,7 @@ def leading_places(bound: int, least: int) -> list[int]:
 
 def weighted(places: SharedArray, weights: Sequence[int]) -> SharedArray:
     """Return which of several public integers belongs to the one place that is 1; without one, 0. Local."""
-    total = sum((place * weight for place, weight in zip(places, weights, strict=True)), start=places[0] * 0)
-    return replace(total, bound=max(map(abs, weights)))
+    return replace(combination(list(places), weights), bound=max(map(abs, weights)))
 
 
 def sigmoid_end(scale_bits: int) -> int:

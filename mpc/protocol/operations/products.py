@@ -16,7 +16,7 @@ from mpc.protocol.operations.core import ComputationCore
 from mpc.protocol.operations.gram_sum import GramSum
 from mpc.protocol.operations.product_sum import ProductSum
 from mpc.protocol.reduction import Part, reduce_degree
-from mpc.protocol.shared import SharedArray, concatenate, stack
+from mpc.protocol.shared import SharedArray, combination, concatenate, stack
 
 
 class Products(ComputationCore):
@@ -55,10 +55,20 @@ class Products(ComputationCore):
         a, b = x.aligned(y)
         if a.degree + b.degree <= self.t:
             return await self._local(lambda: a * b)
-        outline = replace(a, share=None) * replace(b, share=None)
-        flat_a, flat_b = a.reshape(-1), b.reshape(-1)
-        (product,) = await self._reduced([outline], lambda segment: flat_a[segment] * flat_b[segment])
-        return product
+        return await self._reduced_sum([(a, b)])
+
+    async def sum_of_products(self, pairs: Sequence[tuple[SharedArray, SharedArray]]) -> SharedArray:
+        """Return the sum of the element-wise products of several pairs of one shape, degree t; factors have degree t.
+
+        Cost: that of `multiply` of one pair.
+        """
+        return await self._reduced_sum(pairs)
+
+    async def _reduced_sum(self, pairs: Sequence[tuple[SharedArray, SharedArray]]) -> SharedArray:
+        outline = _sum([replace(a, share=None) * replace(b, share=None) for a, b in pairs])
+        flat = [(a.reshape(-1), b.reshape(-1)) for a, b in pairs]
+        (total,) = await self._reduced([outline], lambda segment: _sum([a[segment] * b[segment] for a, b in flat]))
+        return total
 
     async def multiply_all(self, pairs: Sequence[tuple[SharedArray, SharedArray]]) -> list[SharedArray]:
         """Return the element-wise products of several pairs, degree t, in one round; all factors have degree t."""
@@ -109,31 +119,36 @@ class Products(ComputationCore):
             x: any array.
             coefficients: integers, the constant first; or a `galois.Poly` over a prime of the field.
 
-        Powers double per round; the last round multiplies x^h by the combination of lower powers that the upper half of
-        the coefficients prescribes, so it costs one product per element, whatever they are.
+        Of x^1 .. x^k and x^2k, x^3k .. x^mk, powers double per round; the last round adds up x^ik q_i(x) for q_i of
+        degree k, so it costs one product per element. Source: [PS73].
 
-        Cost: for degree d, ceil(log2(d)) times the rounds of `reduce` and less than d products per element.
+        Cost: for degree d, ceil(log2(d)) times the rounds of `reduce` and k + m - 1 products per element (`powers_of`).
         """
         if hasattr(coefficients, "coefficients"):
             check_galois(coefficients.field, self.field.primes)
             coefficients = [int(c) for c in coefficients.coefficients(order="asc")]
         highest = max((k for k, c in enumerate(coefficients) if c), default=0)
-        powers = {1: await self.reduce(x)}
-        half = 1
-        while 2 * half < highest:
-            lower = stack([powers[k] for k in range(1, half + 1)])
-            powers |= dict(enumerate(await self.multiply(powers[half], lower), half + 1))
-            half *= 2
+        n_powers, n_giants = powers_of(highest)
+        powers = await self._powers(await self.reduce(x), n_powers)
+        giants = await self._powers(powers[-1], n_giants)
 
-        def combination(chosen: Sequence[int]) -> SharedArray:
-            constant = powers[1] * 0 + (chosen[0] if chosen else 0)
-            return sum((powers[k] * c for k, c in enumerate(chosen) if k and c), start=constant)
+        def part(number: int) -> SharedArray:
+            chosen = coefficients[number * n_powers + 1 : (number + 1) * n_powers + 1]
+            return combination(powers[: len(chosen) or 1], chosen or [0])
 
-        low = combination(coefficients[: half + 1])
-        if highest <= half:
+        low = part(0) + (coefficients[0] if len(coefficients) else 0)
+        parts = [part(number) for number in range(1, n_giants + 1)]
+        if not parts:
             return low
-        upper_half = combination([0, *coefficients[half + 1 : highest + 1]])
-        return low + await self.multiply(powers[half], upper_half)
+        return low + await self.sum_of_products(list(zip(giants, parts, strict=True)))
+
+    async def _powers(self, x: SharedArray, highest: int) -> list[SharedArray]:
+        """Return x, x^2 .. x^highest."""
+        powers = [x][:highest]
+        while len(powers) < highest:
+            more = powers[: highest - len(powers)]
+            powers += list(await self.multiply(powers[-1], stack(more)))
+        return powers
 
     async def _reduced(
         self, arrays: Sequence[SharedArray], segment_of: Callable[[slice], SharedArray]
@@ -174,3 +189,18 @@ class Products(ComputationCore):
         return await reduce_degree(
             exchange, self._agreement, self._check_of_products, first_block, share_of, n_elements, degree
         )
+
+
+def powers_of(degree: int) -> tuple[int, int]:
+    """Return k and m, by which `Products.polynomial` of this degree takes the fewest products in the fewest rounds."""
+    n_rounds = (max(degree, 1) - 1).bit_length()
+    ways = [(1 << i, max(0, -(-degree >> i) - 1)) for i in range(n_rounds + 1)]
+    return min(((k, m) for k, m in ways if _rounds(k) + _rounds(m) + (m > 0) <= n_rounds), key=sum)
+
+
+def _rounds(highest_power: int) -> int:
+    return (max(highest_power, 1) - 1).bit_length()
+
+
+def _sum(arrays: Sequence[SharedArray]) -> SharedArray:
+    return sum(arrays[1:], start=arrays[0])

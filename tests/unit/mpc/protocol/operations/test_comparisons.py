@@ -6,9 +6,12 @@ from programs import ROSTERS, opened
 
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import FieldTooSmallError, LocalFaultError, ShapeError
+from mpc.protocol.operations import bits
+from mpc.protocol.operations.comparisons import Comparisons, zero_among
 from mpc.protocol.shared import concatenate, stack
 
 B = 9
+ORDER = ResidueField(6).order
 X, Y = (axis.reshape(-1) for axis in np.meshgrid(np.arange(-B, B + 1), np.arange(-B, B + 1)))
 
 
@@ -50,6 +53,48 @@ def test_zero_is_found_among_all():
         return await c.is_zero(x)
 
     np.testing.assert_array_equal(opened(body, X, bound=B), X == 0)
+
+
+def test_a_coefficient_of_the_polynomial_for_each_number_of_bits():
+    for n_bits in (1, 2, 20, 62):
+        values = [sum(c * d**k for k, c in enumerate(zero_among(n_bits, ORDER))) % ORDER for d in range(n_bits + 1)]
+        assert values == [1] + [0] * n_bits
+
+
+def test_what_is_opened_for_equality_is_uniform_to_each_dealer_of_the_mask(monkeypatch):
+    """Its last bits, minus what the dealer knows of the mask: in a small field, with slack for two bits."""
+    monkeypatch.setattr(bits, "STATISTICAL_BITS", 2)
+    known, seen = {}, []
+    take_inputs, take_opened = Comparisons.inputs, Comparisons._opened_modulo
+
+    async def inputs(self, shapes, values=None, *, bound):
+        if len(shapes) == 2 and self.me in shapes and self.me not in known and bound > 7:
+            low = values[4000:] if self.me == 1 else bits_to_integers(values[4000:].reshape(3, 4000))
+            known[self.me] = low
+        return await take_inputs(self, shapes, values, bound=bound)
+
+    async def opened_modulo(self, hidden, n_bits):
+        low = await take_opened(self, hidden, n_bits)
+        if self.me == 3:
+            seen.append(low)
+        return low
+
+    monkeypatch.setattr(Comparisons, "inputs", inputs)
+    monkeypatch.setattr(Comparisons, "_opened_modulo", opened_modulo)
+
+    async def body(c, x):
+        return await c.is_zero(x)
+
+    for value in (-7, 0, 5):
+        known.clear(), seen.clear()
+        got = opened(body, np.full(4000, value), bound=7, field=ResidueField.over([101, 103]))
+        np.testing.assert_array_equal(got, value == 0)
+        for view in (seen[0], seen[0] - known[1], seen[0] - known[2]):
+            assert abs(np.bincount(view % 8, minlength=8) - 500).max() < 5 * 500**0.5
+
+
+def bits_to_integers(places):
+    return sum(bit << j for j, bit in enumerate(places))
 
 
 def test_products_that_were_not_reduced_are_compared():
