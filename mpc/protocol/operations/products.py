@@ -60,7 +60,7 @@ class Products(ComputationCore):
     async def sum_of_products(self, pairs: Sequence[tuple[SharedArray, SharedArray]]) -> SharedArray:
         """Return the sum of the element-wise products of several pairs of one shape, degree t; factors have degree t.
 
-        Cost: that of `multiply` of one pair.
+        Cost: one product per element, see `multiply`.
         """
         return await self._reduced_sum(pairs)
 
