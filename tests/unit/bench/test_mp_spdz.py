@@ -1,4 +1,4 @@
-"""The comparison with MP-SPDZ, as far as it can be tested without its source: programs, inputs, output, refusals."""
+"""The comparison with MP-SPDZ, as far as it can be tested without its programs: programs, inputs, output, refusals."""
 
 import ast
 import re
@@ -9,12 +9,14 @@ import pytest
 from bench.peers.environment import UNAVAILABLE, PeerRunError, PeerUnavailableError
 from bench.peers.mp_spdz import (
     GRAM,
+    LESS,
     N_PARTIES,
     PRIME,
     PRODUCTS,
     PROTOCOLS,
     Built,
     WrongResultError,
+    compared_inputs,
     gram_inputs,
     main,
     product_inputs,
@@ -24,6 +26,7 @@ from bench.peers.mp_spdz import (
 OUTPUT = """\
 Using statistical security parameter 40
 CORNERS 12 {last}
+CPU time = 0.75
 Time = 1.98271 seconds
 Time1 = 1.38 seconds (2.88 MB, 12 rounds)
 Time2 = 1.9e+00 seconds (5.2 MB, 14 rounds)
@@ -42,7 +45,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(("text", "n_arguments"), [(GRAM, 4), (PRODUCTS, 1)])
+@pytest.mark.parametrize(("text", "n_arguments"), [(GRAM, 4), (PRODUCTS, 1), (LESS, 1)])
 def test_a_program_is_valid_and_takes_the_arguments_that_it_is_compiled_for(text, n_arguments):
     ast.parse(text)
     assert f"program.args[1:{n_arguments + 1}]" in text or f"program.args[{n_arguments}]" in text
@@ -74,10 +77,16 @@ def test_products_are_those_of_the_factors():
     assert corners == ((x * y)[0], (x * y)[-1])
 
 
+def test_the_answers_of_comparisons_are_counted():
+    (x, y), (first, total) = compared_inputs(50)
+    assert (first, total) == ((x < y)[0], np.count_nonzero(x < y))
+    assert max(x.max(), y.max()) < 1 << 20
+
+
 def test_times_traffic_and_a_right_result_are_read():
     for last in (-5, PRIME - 5):  # a negative number may be printed as its residue
         read = read_output(OUTPUT.format(last=last), (12, -5))
-        assert read == {"product_s": 1.38, "all_s": 1.9, "sent_mb": 5.28}
+        assert read == {"product_s": 1.38, "all_s": 1.9, "processor_s": 0.75, "sent_mb": 5.28}
 
 
 def test_a_wrong_result_is_no_measurement():
@@ -85,7 +94,7 @@ def test_a_wrong_result_is_no_measurement():
         read_output(OUTPUT.format(last=5), (12, -5))
 
 
-@pytest.mark.parametrize("line", ["Time1", "Time2", "Data sent", "CORNERS"])
+@pytest.mark.parametrize("line", ["Time1", "Time2", "CPU time", "Data sent", "CORNERS"])
 def test_a_run_that_does_not_say_everything_is_no_measurement(line):
     text = re.sub(rf"^{line}.*\n", "", OUTPUT.format(last=-5), flags=re.MULTILINE)
     with pytest.raises(PeerRunError, match="MP-SPDZ printed nothing of"):
@@ -99,9 +108,13 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path, capsys):
     assert "there is no folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["compile.py", "atlas-party.x", "Scripts/rep-field.sh"])
-def test_a_checkout_that_is_not_built_is_refused_and_what_it_lacks_is_named(folder, name):
-    Built(folder)
-    (folder / name).unlink()
-    with pytest.raises(PeerUnavailableError, match=f"has no {name}: build it first"):
+def test_a_checkout_that_is_not_built_is_refused_and_what_it_lacks_is_named(folder):
+    (folder / "atlas-party.x").unlink()
+    assert Built(folder).protocols == ["shamir", "rep-field", "mal-shamir", "sy-shamir"]
+    for name in PROTOCOLS.values():
+        (folder / name).unlink(missing_ok=True)
+    with pytest.raises(PeerUnavailableError, match=r"lacks any of atlas-party\.x .*: build it first"):
+        Built(folder)
+    (folder / "compile.py").unlink()
+    with pytest.raises(PeerUnavailableError, match=r"lacks compile\.py: build it first"):
         Built(folder)
