@@ -16,18 +16,18 @@ def test_a_random_program_gives_what_python_says(seed):
 
 @pytest.mark.slow
 def test_many_random_programs_give_what_python_says():
-    report = random_programs.measure(3, 16, "process")
-    assert report["agree"] == 16
-    assert set(report["by_roster"].values()) == {1}
+    report = random_programs.measure(3, 28, "process")
+    assert report["agree"] == 28
+    assert sum(report["by_roster"].values()) == 28
 
 
 @pytest.mark.slow
 def test_random_programs_over_grpc_give_what_python_says():
-    assert random_programs.measure(0, 2, "grpc")["agree"] == 2  # each member is a process that imports everything
+    assert random_programs.measure(0, 5, "grpc")["agree"] == 5
 
 
 def test_every_roster_and_every_operation_is_drawn():
-    assert {roster_of(seed) for seed in range(16)} == set(ROSTERS)
+    assert {roster_of(seed) for seed in range(400)} == set(ROSTERS)
     counts = counts_of(range(200))
     assert min(counts.values()) > 5
     assert sum(counts.values()) == 200 * N_STEPS
