@@ -4,7 +4,8 @@ from math import sqrt
 
 from analyses.job.forecast import Forecast, Quantity
 from analyses.kept_moments.plan import KeptMomentsPlan
-from analyses.second_moments.forecast import EVEN, deviation_of, rows_of
+from analyses.second_moments.forecast import EVEN
+from analyses.second_moments.gram_plan import deviation_of, rows_of
 
 _OTHERS = (
     "Errors of correlations, regressions and counts depend on how columns vary and determine each other: each answer "

@@ -11,8 +11,7 @@ from analyses.job.plan import check_roster, check_schemas
 from analyses.job.schema import BlockSchema
 from analyses.rows.row_plan import RowBounds, RowParams, plan_rows
 from analyses.second_moments.constant_column import with_constant
-from analyses.second_moments.noisy_gram import GramPlan, plan_gram
-from analyses.second_moments.rounding import with_units
+from analyses.second_moments.gram_plan import GramPlan
 
 
 class KeptMomentsParams(RowParams):
@@ -43,6 +42,9 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> KeptMomentsPlan:
     Raises:
         JobError: names the field of the job that cannot be met.
     """
+    from analyses.second_moments.noisy_gram import plan_gram  # with kernels, which a plan that is read does without
+    from analyses.second_moments.rounding import with_units
+
     check_roster(job)
     check_schemas(job, tuple(schemas))
 

@@ -1,17 +1,20 @@
 """How well a released line fits, without the noise's share in it, and how far the noise moved its coefficients."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.forecast import NORMAL_95
 from analyses.least_squares.line import feature_names, line_of_units
-from analyses.least_squares.plan import LeastSquaresGramPlan
 from analyses.second_moments.centred import CentredMoments, centred
 from analyses.second_moments.released import ReleasedMoments
 from analyses.second_moments.ridge import RidgeSolution, solve
 from analyses.second_moments.spectrum import SimulatedNoise, leading_components, noise_edge, without_noise
+
+if TYPE_CHECKING:
+    from analyses.least_squares.plan import LeastSquaresGramPlan
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +44,7 @@ class Fit:
         return "" if self.interval[0] > 0 else "what the line explains is not distinguishable from noise"
 
 
-def fit_of(matrix: Floats, plan: LeastSquaresGramPlan, solution: RidgeSolution, noise_level: float) -> Fit | None:
+def fit_of(matrix: Floats, plan: "LeastSquaresGramPlan", solution: RidgeSolution, noise_level: float) -> Fit | None:
     """Return how well the line of a job fits, as `fit`.
 
     Args:

@@ -15,11 +15,9 @@ from analyses.second_moments.forecast import (
     MOST_VARIANCE,
     OF_GROUPS,
     OF_RANGE,
-    deviation_of,
     noise_level,
-    rows_of,
 )
-from analyses.second_moments.noisy_gram import GramPlan
+from analyses.second_moments.gram_plan import GramPlan, deviation_of, rows_of
 from analyses.second_moments.ridge import RIDGE_FRACTION
 
 _SPREAD = (

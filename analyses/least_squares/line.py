@@ -1,33 +1,36 @@
 """From second moments to the line of least squares in the units of the columns."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.least_squares.plan import LeastSquaresPlan
 from analyses.second_moments.ridge import RidgeSolution, solve
+
+if TYPE_CHECKING:
+    from analyses.least_squares.plan import LeastSquaresPlan
 
 Floats = NDArray[np.float64]
 
 
-def feature_names(plan: LeastSquaresPlan) -> tuple[str, ...]:
+def feature_names(plan: "LeastSquaresPlan") -> tuple[str, ...]:
     """Return the names of all columns but the label, in the order of the joint table."""
     return tuple(name for name in plan.column_names if name != plan.params.label)
 
 
-def feature_bounds(plan: LeastSquaresPlan) -> list[list[float]]:
+def feature_bounds(plan: "LeastSquaresPlan") -> list[list[float]]:
     """Return the public bounds of all columns but the label, in the order of `feature_names`."""
     columns = {f"{schema.party}.{column.name}": column for schema in plan.schemas for column in schema.columns}
     return [[columns[name].lower, columns[name].upper] for name in feature_names(plan)]
 
 
-def solve_moments(matrix: Floats, noise_level: float, plan: LeastSquaresPlan) -> RidgeSolution:
+def solve_moments(matrix: Floats, noise_level: float, plan: "LeastSquaresPlan") -> RidgeSolution:
     """Solve for the label, given second moments of the joint table's columns and the constant, in scaled units."""
     return solve(moments_in_order(matrix, plan), plan.constant * plan.unit, noise_level, plan.params.ridge)
 
 
-def moments_in_order(matrix: Floats, plan: LeastSquaresPlan) -> Floats:
+def moments_in_order(matrix: Floats, plan: "LeastSquaresPlan") -> Floats:
     """Return second moments of the joint table's columns and the constant in the order features, label, constant."""
     label = plan.column_names.index(plan.params.label)
     order = [i for i in range(len(matrix) - 1) if i != label] + [label, len(matrix) - 1]
@@ -46,7 +49,7 @@ class Line:
         return np.asarray(features @ self.coefficients + self.intercept, dtype=np.float64)
 
 
-def in_units_of_columns(solution: RidgeSolution, plan: LeastSquaresPlan) -> Line | None:
+def in_units_of_columns(solution: RidgeSolution, plan: "LeastSquaresPlan") -> Line | None:
     """Undo the public scaling of features and label.
 
     A column x with origin o and width w (upper less lower bound) is scaled to (x - o) / w. So label = o_y + w_y (sum
@@ -57,7 +60,7 @@ def in_units_of_columns(solution: RidgeSolution, plan: LeastSquaresPlan) -> Line
     return line_of_scaled(solution.coefficients, solution.intercept, plan)
 
 
-def line_of_scaled(scaled_coefficients: Floats, scaled_intercept: float, plan: LeastSquaresPlan) -> Line:
+def line_of_scaled(scaled_coefficients: Floats, scaled_intercept: float, plan: "LeastSquaresPlan") -> Line:
     """Return the line in the units of the columns, of coefficients and an intercept in scaled units."""
     columns = [column for owner in plan.owners for column in plan.schema_of(owner).columns]
     widths = np.array([column.upper - column.lower for column in columns])

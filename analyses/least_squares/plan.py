@@ -13,7 +13,7 @@ from analyses.rows.quantise import check_units
 from analyses.rows.reach import Origin
 from analyses.rows.row_plan import RowBounds, plan_rows
 from analyses.second_moments.constant_column import with_constant
-from analyses.second_moments.noisy_gram import GramPlan
+from analyses.second_moments.gram_plan import GramPlan
 from analyses.second_moments.noisy_moments import plan_moments, with_moment_units
 from analyses.second_moments.noisy_sketch import MAX_SKETCH_ROWS, MomentParams, SketchPlan
 

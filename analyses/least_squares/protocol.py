@@ -29,7 +29,8 @@ from analyses.least_squares.plan import (
 )
 from analyses.least_squares.reference import reference
 from analyses.second_moments.forecast import signal_of_regression
-from analyses.second_moments.noisy_gram import GramPlan, rows_told
+from analyses.second_moments.gram_plan import GramPlan
+from analyses.second_moments.noisy_gram import rows_told
 from analyses.second_moments.noisy_moments import open_moments
 from analyses.second_moments.noisy_sketch import release_sketch
 from analyses.second_moments.party import party as party_of_second_moments

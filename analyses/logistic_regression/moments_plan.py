@@ -20,7 +20,8 @@ from analyses.logistic_regression.parameters import LogisticRegressionParams
 from analyses.rows.own_rows import OwnRows, RowSource
 from analyses.rows.quantise import check_scale
 from analyses.rows.row_plan import RowBounds
-from analyses.second_moments.noisy_gram import GramPlan, calibrate_gram
+from analyses.second_moments.gram_plan import GramPlan
+from analyses.second_moments.noisy_gram import calibrate_gram
 from analyses.second_moments.rounding import worst_rounding
 
 SQUARED_SHARE = 4

@@ -19,11 +19,10 @@ from analyses.second_moments.forecast import (
     MOST_VARIANCE,
     OF_GROUPS,
     OF_RANGE,
-    deviation_of,
     noise_level,
-    rows_of,
 )
 from analyses.second_moments.forecast import signal_of_regression as signal_of_moments
+from analyses.second_moments.gram_plan import deviation_of, rows_of
 from entropy import KeyStream
 from entropy.stream import KEY_BYTES
 

@@ -4,8 +4,8 @@ from math import sqrt
 
 from analyses.job.forecast import Forecast, Quantity
 from analyses.low_rank.plan import LowRankPlan
-from analyses.second_moments.forecast import deviation_of, noise_level, rows_of
-from analyses.second_moments.noisy_gram import GramPlan
+from analyses.second_moments.forecast import noise_level
+from analyses.second_moments.gram_plan import GramPlan, deviation_of, rows_of
 
 _RANGE = (
     "In the best case the leading eigenvalue is well above the noise and well apart from the others. In the bad case "

@@ -10,7 +10,7 @@ from analyses.job.job import Job, JobError
 from analyses.job.plan import check_roster, check_schemas
 from analyses.job.schema import BlockSchema
 from analyses.rows.row_plan import plan_rows
-from analyses.second_moments.noisy_gram import GramPlan
+from analyses.second_moments.gram_plan import GramPlan
 from analyses.second_moments.noisy_moments import plan_moments, with_moment_units
 from analyses.second_moments.noisy_sketch import MomentParams, SketchPlan
 

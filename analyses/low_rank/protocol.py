@@ -21,7 +21,7 @@ from analyses.low_rank.forecast import forecast
 from analyses.low_rank.plan import LowRankGramPlan, LowRankParams, LowRankPlan, LowRankSketchPlan, plan
 from analyses.low_rank.reference import reference, residual
 from analyses.second_moments.forecast import signal
-from analyses.second_moments.noisy_gram import GramPlan
+from analyses.second_moments.gram_plan import GramPlan
 from analyses.second_moments.noisy_moments import open_moments
 from analyses.second_moments.noisy_sketch import release_sketch
 from analyses.second_moments.party import party as party_of_second_moments

@@ -4,7 +4,8 @@ from math import sqrt
 
 from analyses.job.forecast import Forecast, Quantity
 from analyses.pca.plan import PcaPlan
-from analyses.second_moments.forecast import EVEN, rows_of
+from analyses.second_moments.forecast import EVEN
+from analyses.second_moments.gram_plan import rows_of
 from analyses.second_moments.spectrum import noise_edge
 
 _SEPARATE = (

@@ -15,7 +15,8 @@ from analyses.rows.reach import centres
 from analyses.rows.row_plan import RowBounds, RowParams, plan_rows
 from analyses.rows.row_plan import clipped_rows as clipped_rows
 from analyses.second_moments.constant_column import with_constant
-from analyses.second_moments.noisy_gram import GramPlan, plan_gram
+from analyses.second_moments.gram_plan import GramPlan
+from analyses.second_moments.noisy_gram import plan_gram
 from analyses.second_moments.rounding import with_units
 
 

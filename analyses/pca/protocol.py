@@ -34,7 +34,8 @@ from analyses.pca.reference import reference
 from analyses.pca.spectrum import spectrum
 from analyses.rows.row_plan import clipped_rows as clipped_rows
 from analyses.second_moments.forecast import signal
-from analyses.second_moments.noisy_gram import open_noisy_gram, rows_standard_error
+from analyses.second_moments.gram_plan import rows_standard_error
+from analyses.second_moments.noisy_gram import open_noisy_gram
 from analyses.second_moments.party import party
 from analyses.second_moments.rounding import stated_rounding
 from analyses.second_moments.spectrum import leading_components

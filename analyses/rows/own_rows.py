@@ -28,6 +28,16 @@ class RowSource(Protocol):
         """Return some rows, shape (rows, columns); asked for in their order."""
 
 
+class Quantising(Protocol):
+    """A plan that says how rows become integers: `RowPlan`."""
+
+    def width_of(self, member: int) -> int:
+        """Return how many integers an owner brings per row."""
+
+    def quantise(self, member: int, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """Turn some of an owner's rows into integers."""
+
+
 class OwnRows(ABC):
     """My rows, block by block. Rows that do not count are zero, in all columns.
 
@@ -111,6 +121,30 @@ class OwnRows(ABC):
         surplus = n_surplus(self._counting)
         mapped = {name: n + self._mapped_by_workers[name] for name, n in self.mapped_values().items()}
         return LocalReport(self._table.n_rows, outside, self._clipped_rows, mapped, surplus)
+
+
+class QuantisedRows(OwnRows):
+    """An owner's rows as `RowPlan.quantise` makes them.
+
+    Args:
+        plan: plan of the job.
+        member: the owner.
+        table: its rows.
+        counting: which of them count, shape (rows,); None where all do.
+    """
+
+    def __init__(self, plan: Quantising, member: int, table: RowSource, counting: NDArray[np.bool_] | None) -> None:
+        super().__init__(table, counting, [column.name for column in table.schema.columns])
+        self._plan, self._member = plan, member
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """See `OwnRows`."""
+        return (self._plan.width_of(self._member),)
+
+    def quantise(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """See `RowPlan.quantise`."""
+        return self._plan.quantise(self._member, values)
 
 
 def report_of(mine: OwnRows | None, n_rows: int) -> LocalReport:

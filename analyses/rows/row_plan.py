@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt, sqrt
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,11 @@ from analyses.job.declared_rows import JointRowsParams
 from analyses.job.job import Finite, Job, JobError
 from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema, Table
-from analyses.rows.own_rows import OwnRows, RowSource
-from analyses.rows.quantise import BlockQuantiser, check_scale, squared_norm_bound
 from analyses.rows.reach import FURTHEST, Origin, squared_reach, zeros_of
+
+if TYPE_CHECKING:  # with kernels: whoever asks a release again reads its plan, and computes nothing under shares
+    from analyses.rows.own_rows import OwnRows, RowSource
+    from analyses.rows.quantise import BlockQuantiser
 
 MAX_GAMMA = 1 << 30
 
@@ -139,8 +141,10 @@ class RowPlan(Plan):
         """Owner to the number of integers that it brings per row, in the order of the joint table."""
         return {owner: self.width_of(owner) for owner in self.owners}
 
-    def quantiser_of(self, member: int) -> BlockQuantiser:
+    def quantiser_of(self, member: int) -> "BlockQuantiser":
         """Return what an owner does to its columns."""
+        from analyses.rows.quantise import BlockQuantiser
+
         bound = self.squared_norm_bounds[self.owners.index(member)]
         return BlockQuantiser(self.schema_of(member), self.gamma, self.row_norm, bound, self.params.origin)
 
@@ -160,7 +164,7 @@ class RowPlan(Plan):
             integers = np.hstack([integers, np.full((len(integers), 1), self.constant)])
         return integers, outside, clipped
 
-    def own_rows(self, member: int, table: RowSource, counting: NDArray[np.bool_] | None) -> OwnRows:
+    def own_rows(self, member: int, table: "RowSource", counting: NDArray[np.bool_] | None) -> "OwnRows":
         """Return an owner's rows as the integers that it brings.
 
         Args:
@@ -168,6 +172,8 @@ class RowPlan(Plan):
             table: its rows.
             counting: which of them count, shape (rows,); None where all do.
         """
+        from analyses.rows.own_rows import QuantisedRows
+
         return QuantisedRows(self, member, table, counting)
 
 
@@ -185,6 +191,8 @@ def plan_rows(job: Job, schemas: Sequence[BlockSchema], params: RowParams, *, wi
     Raises:
         JobError: the norms do not fit, or round every value of a party to zero.
     """
+    from analyses.rows.quantise import check_scale, squared_norm_bound
+
     by_party = {s.party: s.columns for s in schemas}
     reaches = {i.party: squared_reach(by_party[i.party], params.origin) for i in job.inputs}
     n_columns = sum(len(by_party[p]) for p in reaches)
@@ -206,6 +214,8 @@ def plan_rows(job: Job, schemas: Sequence[BlockSchema], params: RowParams, *, wi
 def _squared_norm_bounds(
     params: RowParams, row_norm: float, available: int, reaches: Mapping[str, Fraction]
 ) -> tuple[int, ...]:
+    from analyses.rows.quantise import squared_norm_bound
+
     parties, gamma = list(reaches), units_of(params)
     if params.norm_bounds:
         if set(params.norm_bounds) != set(parties):
@@ -239,27 +249,3 @@ def clipped_rows(tables: Sequence[Table], plan: RowPlan) -> NDArray[np.float64]:
         scaled, _, _ = plan.quantiser_of(owner).scale_and_clip(table.values)
         blocks.append(scaled * plan.unit)
     return np.hstack(blocks)
-
-
-class QuantisedRows(OwnRows):
-    """An owner's rows as `RowPlan.quantise` makes them.
-
-    Args:
-        plan: plan of the job.
-        member: the owner.
-        table: its rows.
-        counting: which of them count, shape (rows,); None where all do.
-    """
-
-    def __init__(self, plan: RowPlan, member: int, table: RowSource, counting: NDArray[np.bool_] | None) -> None:
-        super().__init__(table, counting, [column.name for column in table.schema.columns])
-        self._plan, self._member = plan, member
-
-    @property
-    def row_shape(self) -> tuple[int, ...]:
-        """See `OwnRows`."""
-        return (self._plan.width_of(self._member),)
-
-    def quantise(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-        """See `RowPlan.quantise`."""
-        return self._plan.quantise(self._member, values)

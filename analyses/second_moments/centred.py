@@ -44,22 +44,38 @@ def centred(
         reach: the least and the largest value that columns can have, or each of them; the mean is brought within it.
         rows: the smallest and the largest number of rows that there can be; likewise.
     """
-    n_rows = float(np.clip(moments[-1, -1] / constant**2, *rows))
-    mean = np.clip(moments[:-1, -1] / (constant * n_rows), *reach)
-    return CentredMoments(about(moments, mean, constant), mean, n_rows, float(mean @ mean) / constant**2)
+    mean, n_rows = _told(moments, constant, reach, rows)
+    return CentredMoments(about(moments, mean, constant), mean, float(n_rows), float(mean @ mean) / constant**2)
+
+
+def scatters(
+    moments: Floats, constant: float, reach: tuple[Floats | float, Floats | float], rows: tuple[int, int]
+) -> Floats:
+    """Return `CentredMoments.matrix` of many moments at once, shape (..., n, n); arguments as of `centred`."""
+    return about(moments, _told(moments, constant, reach, rows)[0], constant)
+
+
+def _told(
+    moments: Floats, constant: float, reach: tuple[Floats | float, Floats | float], rows: tuple[int, int]
+) -> tuple[Floats, Floats]:
+    """Return mean and number of rows, within what is possible."""
+    n_rows = np.clip(moments[..., -1, -1] / constant**2, *rows)
+    return np.clip(moments[..., :-1, -1] / (constant * n_rows[..., None]), *reach), n_rows
 
 
 def about(moments: Floats, mean: Floats, constant: float) -> Floats:
-    """Return P M P^T of `centred`, symmetric, shape (n, n): in n^2 steps, as P differs from a projection by a column.
+    """Return P M P^T of `centred`, symmetric, shape (..., n, n), in n^2 steps: P is a projection but for a column.
 
     Args:
-        moments: M, symmetric, shape (n + 1, n + 1), the constant column last.
-        mean: m, shape (n,).
+        moments: M, symmetric, shape (..., n + 1, n + 1), the constant column last.
+        mean: m, shape (..., n).
         constant: c > 0.
     """
     shift = mean / constant
-    crossed = np.outer(shift, moments[:-1, -1] - shift * (moments[-1, -1] / 2))
-    found = (moments[:-1, :-1] + moments[:-1, :-1].T) / 2
+    half = moments[..., :-1, -1] - shift * (moments[..., -1, -1] / 2)[..., None]
+    crossed = shift[..., :, None] * half[..., None, :]
+    inner = moments[..., :-1, :-1]
+    found = (inner + inner.swapaxes(-1, -2)) / 2
     found -= crossed
-    found -= crossed.T
+    found -= crossed.swapaxes(-1, -2)
     return np.asarray(found)

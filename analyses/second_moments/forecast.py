@@ -2,10 +2,8 @@
 
 from math import sqrt
 
-from analyses.job.declared_rows import declared_rows
 from analyses.job.forecast import Signal
-from analyses.rows.row_plan import RowPlan
-from analyses.second_moments.noisy_gram import GramPlan
+from analyses.second_moments.gram_plan import GramPlan, deviation_of, rows_of
 from analyses.second_moments.noisy_moments import MomentPlan, gram_noise_level, sketch_noise_level
 
 EVEN_VARIANCE = 1 / 12
@@ -30,17 +28,6 @@ OF_GROUPS = (
     "category occurs. All columns of a category add up to 1, as an intercept does: name all but one of them, or a "
     "ridge decides between them and errors may not be known."
 )
-
-
-def rows_of(plan: RowPlan) -> tuple[int, int]:
-    """Return the fewest and the most rows that can count, by the owners' declarations; at least 1."""
-    declared = declared_rows(plan.job, plan.schemas)
-    return (max(1, declared.least) if plan.params.unit == "record" else 1), declared.most
-
-
-def deviation_of(plan: GramPlan) -> float:
-    """Return the standard deviation of the noise off the diagonal of X^T X, in units of scaled rows."""
-    return sqrt(plan.n_parties * float(plan.party_mu)) * plan.unit**2
 
 
 def noise_level(plan: MomentPlan) -> float:

@@ -5,94 +5,23 @@ The parties' part, which counts it under shares, is `analyses.second_moments.par
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.job import Job, JobError
-from analyses.job.norm_bounds import Bounds, by_owner, fitted, with_proofs
+from analyses.job.norm_bounds import with_proofs
 from analyses.job.plan import protected_of
-from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from analyses.rows.joint_computation import JointComputation
-from analyses.rows.row_plan import RowBounds, RowParams, RowPlan
-from analyses.rows.traffic import JointTraffic
+from analyses.rows.row_plan import RowBounds, RowParams
+from analyses.second_moments.gram_plan import GramPlan, GramT, proven_bounds, rows_standard_error
 from dp.cost.accounting import CalibrationError
 from dp.mechanism.gram import NoisyGram
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from mpc.arithmetic.gram import expand_triangle
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
-from mpc.proofs.norm_bound import NormBound
 from mpc.protocol.session import Session
-from mpc.traffic.walk import Traffic
-
-
-class SquaredNorms(Protocol):
-    """What says how long owners' blocks of a row are: `RowBounds`, `RowPlan`."""
-
-    @property
-    def constant(self) -> int:
-        """Integer in the constant column; 0 where there is none."""
-
-    @property
-    def squared_norms(self) -> tuple[int, ...]:
-        """Per owner the largest squared norm of all that it brings, a constant column included."""
-
-
-class GramPlan(RowPlan):
-    """What all participants agree on before X^T X is released.
-
-    Attributes:
-        party_mu: Skellam parameter of each party's noise on the diagonal; half of it off the diagonal.
-    """
-
-    party_mu: int
-
-    @cached_property
-    def mechanism(self) -> NoisyGram:
-        """The release, with its cost."""
-        return NoisyGram(
-            n_columns=self.n_row_columns,
-            squared_norm_bound=self.total_squared_norm,
-            n_parties=self.n_parties,
-            colluding=self.job.t,
-            party_mu=self.party_mu,
-            protected=self.protected,
-        )
-
-    @cached_property
-    def releases(self) -> tuple[PlannedRelease, ...]:
-        """The one release, to which every compute party adds its noise; and what owners' proofs show."""
-        return (PlannedRelease(self.mechanism, self.compute_members), *self.proof_releases)
-
-    @cached_property
-    def norm_bounds(self) -> Bounds:
-        """See `Plan`: the squared norm of an owner's block of a row, the sum of which the mechanism is about."""
-        return fitted(proven_bounds(self.job, self.schemas, self, self.params.max_rows), self.n_primes)
-
-    def report_of_releases(self) -> dict[str, Any]:
-        """Return the cost of the release in both views."""
-        return self.mechanism.report(self.job.privacy.delta)
-
-    @property
-    def privacy_unit(self) -> str:
-        """The privacy unit that the mechanism protects."""
-        return self.protected.name
-
-    def traffic(self, n_rows: int) -> Traffic:
-        """See `Plan`. Noise, rows, and the opening of what was counted; see `analyses.second_moments.party`."""
-        joint = JointTraffic(self, n_rows)
-        joint.join()
-        joint.noise_of(self.mechanism.n_entries, self.mechanism.noise_tail_bound(LOG2_WRAP_PROBABILITY))
-        joint.rows(self.widths, joint.n_rows)
-        joint.gram_of_rows(self.n_row_columns, self.mechanism.n_entries)
-        joint.open_noisy(self.mechanism.n_entries)
-        return joint.ended()
-
-
-GramT = TypeVar("GramT", bound=GramPlan)
 
 
 def calibrate_gram(job: Job, schemas: Sequence[BlockSchema], rows: RowBounds, max_rows: int) -> tuple[NoisyGram, int]:
@@ -158,21 +87,6 @@ def plan_gram(kind: type[GramT], job: Job, schemas: Sequence[BlockSchema], param
     )
 
 
-def proven_bounds(job: Job, schemas: Sequence[BlockSchema], rows: SquaredNorms, max_rows: int) -> Bounds:
-    """Return what owners prove of their rows, with the smallest masks; nothing in a job that asks for no proofs.
-
-    Args:
-        job: what is asked for.
-        schemas: all members' schemas.
-        rows: bounds of the owners' blocks, and whether the last one has a constant column besides.
-        max_rows: public bound of the number of rows.
-    """
-    columns = {schema.party: len(schema.columns) for schema in schemas}
-    widths = [columns[brought.party] for brought in job.inputs]
-    widths[-1] += rows.constant > 0
-    return by_owner(job, (NormBound(w, norm, max_rows) for w, norm in zip(widths, rows.squared_norms, strict=True)))
-
-
 @dataclass(frozen=True)
 class OpenedGram:
     """The noisy matrix that the coordinator opened.
@@ -198,15 +112,6 @@ async def open_noisy_gram(session: Session, plan: GramPlan) -> OpenedGram:
     assert opened is not None, "the coordinator is the receiver"
     matrix = expand_triangle(opened.values.astype(np.float64), plan.n_row_columns)
     return OpenedGram(matrix * plan.unit**2, c.names_of(opened.wrong))
-
-
-def rows_standard_error(plan: GramPlan) -> float:
-    """Return the standard error of the number of rows that the last entry of the noisy matrix tells.
-
-    The entry is constant^2 times the number of rows, and noise on the diagonal has twice the variance of other noise,
-    `n_parties` times `party_mu`.
-    """
-    return float(np.sqrt(2 * plan.n_parties * float(plan.party_mu))) / plan.constant**2
 
 
 def rows_told(moments: NDArray[np.float64], plan: GramPlan) -> dict[str, float]:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema
 from analyses.rows.row_plan import RowBounds
-from analyses.second_moments.noisy_gram import GramPlan, GramT, open_noisy_gram, plan_gram
+from analyses.second_moments.gram_plan import GramPlan, GramT
+from analyses.second_moments.noisy_gram import open_noisy_gram, plan_gram
 from analyses.second_moments.noisy_sketch import (
     N_PRIMES,
     MomentParams,

@@ -25,8 +25,9 @@ from analyses.job.plan import OPENING_STAGE, protected_of
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema, LocalReport, Table
 from analyses.rows.meeting import meet
+from analyses.rows.own_rows import QuantisedRows
 from analyses.rows.own_values import zeros_instead
-from analyses.rows.row_plan import QuantisedRows, RowBounds, RowParams, RowPlan
+from analyses.rows.row_plan import RowBounds, RowParams, RowPlan
 from analyses.rows.surplus import rows_that_count
 from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.sketch_matrix import Entries, SketchMatrix

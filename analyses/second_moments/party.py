@@ -3,7 +3,8 @@
 from analyses.job.schema import LocalReport, Table
 from analyses.rows.joint_computation import joined
 from analyses.rows.own_rows import report_of
-from analyses.second_moments.noisy_gram import GramPlan, triangle_shape
+from analyses.second_moments.gram_plan import GramPlan
+from analyses.second_moments.noisy_gram import triangle_shape
 from mpc.protocol.session import Session
 
 

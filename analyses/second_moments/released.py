@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from analyses.job.schema import Table
 from analyses.rows.row_plan import RowPlan, clipped_rows
-from analyses.second_moments.centred import CentredMoments, centred
-from analyses.second_moments.forecast import deviation_of, rows_of
-from analyses.second_moments.noisy_gram import GramPlan
+from analyses.second_moments.centred import CentredMoments, centred, scatters
+from analyses.second_moments.gram_plan import GramPlan, deviation_of, rows_of
 from analyses.second_moments.spectrum import SimulatedNoise
 
 Floats = NDArray[np.float64]
@@ -104,6 +103,15 @@ class ReleasedMoments:
         least = (self.lower - self.zeros) / self.widths
         return centred(matrix, self.constant, (least, least + 1), self.rows)
 
+    def scatters(self, matrices: Floats) -> Floats:
+        """Return second moments about the mean of many matrices like this one, shape (..., columns, columns)."""
+        least = (self.lower - self.zeros) / self.widths
+        return scatters(matrices, self.constant, (least, least + 1), self.rows)
+
+    def in_own_units(self, matrices: Floats) -> Floats:
+        """Return `raw` of many matrices like this one, of the same shape."""
+        return np.asarray(self.to_own @ matrices @ self.to_own.T, dtype=np.float64)
+
     def noise(self, n_draws: int) -> Iterator[Floats]:
         """Yield draws of the release's noise: how statistics differ when it is added tells their errors.
 
@@ -128,7 +136,7 @@ class ReleasedMoments:
 
         Entry (i, j) is about the sum over rows of x_i x_j, (i, last) that of x_i, (last, last) the number of rows.
         """
-        return np.asarray(self.to_own @ self.matrix @ self.to_own.T, dtype=np.float64)
+        return self.in_own_units(self.matrix)
 
 
 def exact_moments(tables: Sequence[Table], plan: RowPlan) -> Floats:

@@ -17,7 +17,8 @@ from analyses.logistic_regression.weights import labelled_moments, weights_of
 from analyses.pca import protocol as pca
 from analyses.pca.spectrum import spectrum
 from analyses.second_moments.centred import centred
-from analyses.second_moments.forecast import deviation_of, noise_level
+from analyses.second_moments.forecast import noise_level
+from analyses.second_moments.gram_plan import deviation_of
 from analyses.second_moments.ridge import solve
 from analyses.second_moments.spectrum import SimulatedNoise
 from bench.baselines.components import moment_with_constant

@@ -25,7 +25,7 @@ from analyses.pca import protocol as pca
 from analyses.pca.reference import captured_variance
 from analyses.rows.row_plan import clipped_rows
 from analyses.second_moments.centred import centred
-from analyses.second_moments.noisy_gram import GramPlan
+from analyses.second_moments.gram_plan import GramPlan
 from analyses.second_moments.noisy_moments import gram_noise_level
 from bench.analyses.least_squares import explained
 from bench.datasets.clustering_tables import lending_club, letter, taxi

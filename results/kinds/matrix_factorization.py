@@ -9,13 +9,11 @@ from typing import Any, Self
 import numpy as np
 
 from analyses.job.ratings import MAX_ITEMS, digest_of_items
-from analyses.matrix_factorization.jobs.forecast import OFFSETS_ALONE
 from dp.cost.report import describe
 from results.drawing.chart import AnyPanel, rows_of
 from results.generic.own_rows import Floats
 from results.generic.result import Columns, Result
 from results.generic.text import closing_lines
-from service.files.name_list import read_names
 
 MAX_OFFSETS = 20
 
@@ -36,6 +34,9 @@ class MatrixFactorizationResult(Result):
     @staticmethod
     def lines_of(fields: Mapping[str, Any]) -> list[str]:
         """Return how large the model is, who was in each round, and what it costs."""
+        # Here, as it comes with kernels, which take seconds to load.
+        from analyses.matrix_factorization.jobs.forecast import OFFSETS_ALONE
+
         offsets, units, is_descent = fields["offsets"], fields["units"], fields["form"] == "sgd"
         how = ", form sgd" if is_descent else ""
         lines = [
@@ -139,6 +140,8 @@ class MatrixFactorizationResult(Result):
             ValueError: it is another list, or users were released and no items.
             TextFileError: the file cannot be read.
         """
+        from service.files.name_list import read_names
+
         given = read_names(Path(items), MAX_ITEMS) if isinstance(items, str | Path) else tuple(items)
         result = copy(self)
         result.__dict__.pop("lines", None)

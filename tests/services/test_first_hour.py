@@ -18,7 +18,7 @@ from analyses.logistic_regression.link import fit
 from analyses.logistic_regression.reference import exact_moments, scaled_rows
 from analyses.logistic_regression.weights import weights_of
 from analyses.registry import analysis_of
-from analyses.second_moments.forecast import deviation_of
+from analyses.second_moments.gram_plan import deviation_of
 from analyst.question import job_of
 from demo.ports import free_row_of_ports
 from party.config import load_party_config

@@ -53,11 +53,21 @@ def test_every_job_is_planned_and_forecast_as_in_a_whole_installation(small_inst
     assert small.stdout == whole.stdout != ""
 
 
-def test_the_public_names_load_neither_kernels_nor_scipy(small_installation):
-    code = "import moiety, sys; [getattr(moiety, name) for name in moiety.__all__]; print(sorted(sys.modules))"
-    loaded = run(small_installation, "-c", code)
+ASKED_AGAIN = "cli.answer, results.registry, analyses.kept_moments.questions, analyses.kept_moments.plan"
+
+
+@pytest.mark.parametrize(
+    "imported",
+    [
+        pytest.param("moiety, sys; [getattr(moiety, name) for name in moiety.__all__]", id="public names"),
+        pytest.param(f"{ASKED_AGAIN}, sys", id="a release that is asked again"),
+    ],
+)
+def test_the_public_names_and_answers_load_neither_kernels_nor_scipy(imported, small_installation):
+    loaded = run(small_installation, "-c", f"import {imported}; print(sorted(sys.modules))")
     assert loaded.stderr == ""
-    assert not {"scipy", "polars", "rich", "mpc.arithmetic.kernels"} & set(eval(loaded.stdout))
+    absent = {"scipy", "polars", "rich", "sklearn", "mpc.arithmetic.kernels", "mpc.machine_code"}
+    assert not absent & set(eval(loaded.stdout))
 
 
 @pytest.mark.parametrize("command", ["job", "tables", "sum", "questions", "distribution", "explain", "health", "table"])
