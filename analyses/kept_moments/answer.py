@@ -146,6 +146,11 @@ def chosen(moments: ReleasedMoments, names: Sequence[str]) -> ReleasedMoments:
         raise AnswerError(f"the release has no column {error.args[0]!r}; it has {known}") from None
 
 
+def block(matrices: Floats, rows: Sequence[int], columns: Sequence[int]) -> Floats:
+    """Return some rows and columns of each matrix, shape (..., rows, columns)."""
+    return matrices[..., list(rows), :][..., list(columns)]
+
+
 def features_of(moments: ReleasedMoments, names: Sequence[str]) -> dict[str, list[str]]:
     """Return the columns that each name stands for in a model with an intercept: a category for all values but one.
 

@@ -11,7 +11,7 @@ from analyses.kept_moments.factors import factors
 from analyses.kept_moments.logistic import logistic
 from analyses.kept_moments.models.choices import multinomial, ordinal
 from analyses.kept_moments.models.contrasts import contrasts, stepwise
-from analyses.kept_moments.models.rates import poisson
+from analyses.kept_moments.models.rates import gamma, negative_binomial, poisson
 from analyses.kept_moments.regression import regress, ridge
 from analyses.kept_moments.statistics import correlation, covariance, inflation, means, partial_correlation
 from analyses.kept_moments.synthetic.question import synthetic
@@ -31,14 +31,24 @@ QUESTIONS: Mapping[str, Question] = {
     "ridge": Question(
         ridge, ("label", "columns"), ("label",), "the same with the ridge that is expected to miss least"
     ),
-    "logistic": Question(
-        logistic, ("label", "columns"), ("label",), "logistic regression of any yes or no, by moments"
-    ),
+    "logistic": Question(logistic, ("label", "columns", "normal"), ("label",), "logistic regression of any yes or no"),
     "poisson": Question(
         poisson,
         ("label", "columns", "offset", "normal"),
         ("label",),
         "Poisson regression of a count, with an offset if asked",
+    ),
+    "negative-binomial": Question(
+        negative_binomial,
+        ("label", "columns", "offset", "normal"),
+        ("label",),
+        "the same with errors of a count that varies more, by m + d m^2",
+    ),
+    "gamma": Question(
+        gamma,
+        ("label", "columns", "offset", "normal"),
+        ("label",),
+        "log-linear regression of a positive number whose deviation grows with its mean",
     ),
     "multinomial": Question(
         multinomial, ("label", "columns", "normal"), ("label",), "logistic regression of the values of a category"

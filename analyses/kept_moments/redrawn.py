@@ -55,15 +55,17 @@ class Likeness:
             scatter: shape (columns, columns).
             draw: shape (columns + 1, columns + 1).
         """
-        part = self.part
-        mean = np.append(part.centred.mean, part.constant)
-        moments = part.n_rows * np.outer(mean, mean)
-        moments[:-1, :-1] += scatter
-        return part.centre(moments + draw)
+        return self.part.centre(self._moments(scatter, draw))
 
     def noisy(self, scatter: Floats, draw: Floats) -> Floats:
-        """Return the scatter that `released` tells, about the mean that it tells."""
-        return self.released(scatter, draw).matrix
+        """Return the scatter that `released` tells, about the mean that it tells; of many at once by leading axes."""
+        return self.part.scatters(self._moments(scatter, draw))
+
+    def _moments(self, scatter: Floats, draw: Floats) -> Floats:
+        mean = np.append(self.part.centred.mean, self.part.constant)
+        moments: Floats = draw + self.part.n_rows * np.outer(mean, mean)
+        moments[..., :-1, :-1] += scatter
+        return moments
 
     def of_noise(self, n_draws: int = N_DRAWS) -> Iterator[Floats]:
         """Yield scatters of the same rows in other releases."""

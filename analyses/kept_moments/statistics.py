@@ -124,14 +124,20 @@ def correlation(moments: ReleasedMoments, columns: Sequence[str] = ()) -> Answer
         AnswerError: a column is not in the release, fewer than two are asked for, or there is only noise.
     """
     part, notes = _at_least_two(moments, columns)
-    found, is_mended = nearest(_correlations(part, part.matrix))
+    found, is_mended = correlations(part)
     noise = _spread(part, lambda matrix: np.clip(_correlations(part, matrix), -1, 1))
-    hidden = ~_varies(part)
-    found[hidden, :] = found[:, hidden] = np.nan
     if is_mended:
         notes.append("noise left no matrix of correlations, so the nearest one with unit diagonal was taken")
     pairs = np.triu_indices(len(part.names), 1)
     return _of_coefficients("correlation", part, pairs, found[pairs], noise[pairs], 0, notes)
+
+
+def correlations(part: ReleasedMoments) -> tuple[Floats, bool]:
+    """Return the nearest correlations, NaN of columns that the noise hides, and whether they are not the noisy ones."""
+    found, is_mended = nearest(_correlations(part, part.matrix))
+    hidden = ~_varies(part)
+    found[hidden, :] = found[:, hidden] = np.nan
+    return found, is_mended
 
 
 def partial_correlation(moments: ReleasedMoments, columns: Sequence[str] = ()) -> Answer:

@@ -148,7 +148,7 @@ def odds_ratios(moments: ReleasedMoments, down: str, across: str) -> Answer:
 
 
 def group_means(moments: ReleasedMoments, value: str, by: str, *, at_least: float | None = None) -> Answer:
-    """Return the mean of a column in each category of another, and how many rows have the category.
+    """Return mean and sum of a column in each category of another, and how many rows have the category.
 
     A mean is the ratio of two noisy sums; its error by noise follows by the delta method from their covariance. By
     chance it is that of an analysis of variance: the variance within groups, which the moments tell, over the rows.
@@ -199,6 +199,8 @@ def group_means(moments: ReleasedMoments, value: str, by: str, *, at_least: floa
         "noise_error": numbers(noise),
         "chance_error": numbers(chance),
         "interval": intervals(mean, whole, low, high),
+        "sum": numbers(sums),
+        "sum_noise_error": numbers(np.sqrt(np.diagonal(covariance)[:k])),
         "rows": numbers(sizes),
         "rows_noise_error": numbers(of_size),
     }

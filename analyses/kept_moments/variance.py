@@ -1,6 +1,9 @@
 """Analysis of variance and covariance: which categories and numbers a number differs by, each given the others."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
@@ -8,6 +11,7 @@ from analyses.kept_moments.answer import (
     Answer,
     AnswerError,
     Floats,
+    block,
     check_rows,
     chosen,
     features_of,
@@ -20,6 +24,8 @@ from analyses.second_moments.spectrum import SimulatedNoise
 
 N_NULL = 1_000
 """Draws of moments without an effect that an F is compared with."""
+
+_AT_ONCE = 100
 
 
 def anova(moments: ReleasedMoments, value: str, columns: Sequence[str]) -> Answer:
@@ -53,10 +59,10 @@ def anova(moments: ReleasedMoments, value: str, columns: Sequence[str]) -> Answe
     if left <= 0 or part.centred.matrix[-1, -1] <= part.noise_level:
         raise AnswerError(f"{value} does not vary beyond the noise: ask for a larger epsilon")
     sizes = np.array([len(one) for one in places.values()])
-    like = Likeness(part)
+    lines = _Lines(Likeness(part), degrees)
     f = of_terms / sizes / (left / degrees)
-    p_values = [_p_value(like, places, name, degrees, float(f[at])) for at, name in enumerate(places)]
-    noise, chance, off = _errors_of_shares(like, places, degrees)
+    p_values = _p_values(lines, places, f)
+    noise, chance, off = _errors_of_shares(lines, places)
     share = np.clip(of_terms / (of_terms + left) - off, 0.0, 1.0)
     squared = part.widths[-1] ** 2
     ends = intervals(share, np.hypot(noise, chance), 0.0, 1.0)
@@ -78,66 +84,100 @@ def anova(moments: ReleasedMoments, value: str, columns: Sequence[str]) -> Answe
     )
 
 
-def _sums(scatter: Floats, places: dict[str, list[int]]) -> tuple[float, Floats]:
-    """Return what the line of all terms leaves of the label's scatter, and how much more it is without each."""
-    k = len(scatter) - 1
-    left = _left(scatter, list(range(k)))
-    without = [_left(scatter, [at for at in range(k) if at not in own]) for own in places.values()]
-    return left, np.array(without) - left
-
-
-def _left(scatter: Floats, features: list[int]) -> float:
-    across = scatter[features, -1]
-    return float(scatter[-1, -1] - across @ np.linalg.solve(scatter[np.ix_(features, features)], across))
-
-
-def _like(like: Likeness, line: Floats, variance: float, degrees: float, draw: Floats) -> Floats:
-    """Return the scatter of rows whose label is a line of their features, with normal residuals about it.
+def _sums(scatter: Floats, places: dict[str, list[int]]) -> tuple[Floats, Floats]:
+    """Return what the line of all terms leaves of the label's scatter, and how much more it is without each.
 
     Args:
-        like: where the features' scatter A is from.
-        line: b, shape (features,); the scatter with the label is A b + u, u of covariance variance * A.
-        variance: variance of the residuals.
-        degrees: rows less features and 1.
-        draw: shape (features + 1,), standard normal numbers; zeros for the line itself.
+        scatter: shape (..., columns, columns), the label last.
+        places: columns of each term.
+
+    Returns:
+        shape (...,), and (..., terms).
     """
-    k = len(line)
-    a = like.scatter[:k, :k]
-    values, vectors = np.linalg.eigh(a)
-    u = np.sqrt(variance) * (vectors * np.sqrt(np.maximum(values, 0.0))) @ draw[:k]
-    found = like.scatter.copy()
-    found[:k, -1] = found[-1, :k] = a @ line + u
-    rest = degrees + np.sqrt(2 * degrees) * draw[k] + draw[:k] @ draw[:k]
-    found[-1, -1] = line @ a @ line + 2 * line @ u + variance * max(rest, 0.0)
-    return found
+    k = scatter.shape[-1] - 1
+    left = _left(scatter, list(range(k)))
+    without = [_left(scatter, [at for at in range(k) if at not in own]) for own in places.values()]
+    return left, np.stack(without, axis=-1) - left[..., None]
 
 
-def _p_value(like: Likeness, places: dict[str, list[int]], name: str, degrees: float, observed: float) -> float:
-    """Return how often F is larger than observed where the term has no effect, by draws of noise and chance."""
-    k, own = len(like.scatter) - 1, places[name]
-    others = [at for at in range(k) if at not in own]
-    line = np.zeros(k)
-    line[others] = np.linalg.solve(like.scatter[np.ix_(others, others)], like.scatter[others, -1])
-    variance = max(_left(like.scatter, list(range(k))), 0.0) / degrees
-    draws, larger = SimulatedNoise().normal(N_NULL, k + 1), 0
-    for draw, noise in zip(draws, like.part.noise(N_NULL), strict=True):
-        scatter = like.noisy(_like(like, line, variance, degrees, draw), noise)
-        left = _left(scatter, list(range(k)))
-        larger += left <= 0 or (_left(scatter, others) - left) / len(own) / (left / degrees) >= observed
-    return (1 + larger) / (1 + N_NULL)
+def _left(scatter: Floats, features: list[int]) -> Floats:
+    """Return what the line of some columns leaves of the label's scatter, shape (...,)."""
+    across = scatter[..., features, -1]
+    line = np.linalg.solve(block(scatter, features, features), across[..., None])[..., 0]
+    return np.asarray(scatter[..., -1, -1] - (across * line).sum(axis=-1), dtype=np.float64)
 
 
-def _errors_of_shares(like: Likeness, places: dict[str, list[int]], degrees: float) -> tuple[Floats, Floats, Floats]:
+@dataclass(frozen=True)
+class _Lines:
+    """Rows whose label is a line of their features, with normal residuals about it.
+
+    Attributes:
+        like: where the features' scatter A is from.
+        degrees: rows less features and 1.
+    """
+
+    like: Likeness
+    degrees: float
+
+    @cached_property
+    def root(self) -> Floats:
+        """R with R R' = A."""
+        values, vectors = np.linalg.eigh(self.like.scatter[:-1, :-1])
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)), dtype=np.float64)
+
+    @cached_property
+    def variance(self) -> float:
+        """Variance of the residuals of the line of all features."""
+        return max(float(_left(self.like.scatter, list(range(len(self.root))))), 0.0) / self.degrees
+
+    def line(self, others: list[int]) -> Floats:
+        """Return the line of some features, zeros for all others."""
+        scatter, found = self.like.scatter, np.zeros(len(self.root))
+        found[others] = np.linalg.solve(scatter[np.ix_(others, others)], scatter[others, -1])
+        return found
+
+    def drawn(self, line: Floats, draws: Floats) -> Floats:
+        """Return scatters of other labels of the same features.
+
+        Args:
+            line: b, shape (features,); a scatter with the label is A b + u, u of covariance variance * A.
+            draws: shape (draws, features + 1), standard normal numbers.
+
+        Returns:
+            shape (draws, features + 1, features + 1), the label last.
+        """
+        a, k = self.like.scatter[:-1, :-1], len(line)
+        u = np.sqrt(self.variance) * draws[:, :k] @ self.root.T
+        found = np.repeat(self.like.scatter[None], len(draws), axis=0)
+        found[:, :k, -1] = found[:, -1, :k] = a @ line + u
+        rest = self.degrees + np.sqrt(2 * self.degrees) * draws[:, k] + (draws[:, :k] ** 2).sum(axis=1)
+        found[:, -1, -1] = line @ a @ line + 2 * u @ line + self.variance * np.maximum(rest, 0.0)
+        return found
+
+
+def _p_values(lines: _Lines, places: dict[str, list[int]], observed: Floats) -> list[float]:
+    """Return how often each F is larger than observed where its term has no effect, by draws of noise and chance."""
+    k, larger = len(lines.root), np.zeros(len(places), dtype=np.int64)
+    own_lines = [lines.line([at for at in range(k) if at not in own]) for own in places.values()]
+    noise, draws = lines.like.part.noise(N_NULL), SimulatedNoise().normal(N_NULL, k + 1)
+    for start in range(0, N_NULL, _AT_ONCE):
+        of_noise = np.stack(list(islice(noise, _AT_ONCE)))
+        for at, (own, line) in enumerate(zip(places.values(), own_lines, strict=True)):
+            scatter = lines.like.noisy(lines.drawn(line, draws[start : start + _AT_ONCE]), of_noise)
+            left, more = _sums(scatter, {"": own})
+            f = more[:, 0] / len(own) / (np.where(left > 0, left, 1.0) / lines.degrees)
+            larger[at] += np.count_nonzero((left <= 0) | (f >= observed[at]))
+    return [(1 + int(one)) / (1 + N_NULL) for one in larger]
+
+
+def _errors_of_shares(lines: _Lines, places: dict[str, list[int]]) -> tuple[Floats, Floats, Floats]:
     """Return the deviation of each partial eta^2 by noise and by chance, and by how much noise raises it."""
-    k = len(like.scatter) - 1
-    line: Floats = np.asarray(np.linalg.solve(like.scatter[:k, :k], like.scatter[:k, -1]), dtype=np.float64)
-    variance = max(_left(like.scatter, list(range(k))), 0.0) / degrees
+    like, k = lines.like, len(lines.root)
 
     def shares(scatter: Floats) -> Floats:
         left, of_terms = _sums(scatter, places)
-        return of_terms / (of_terms + max(left, np.finfo(float).tiny))
+        return np.asarray(of_terms / (of_terms + np.maximum(left, np.finfo(float).tiny)[..., None]))
 
-    noise = np.array([shares(one) for one in like.of_noise()])
-    draws = SimulatedNoise().normal(N_DRAWS, k + 1)
-    chance = np.array([shares(_like(like, line, variance, degrees, draw)) for draw in draws])
+    noise = shares(like.noisy(like.scatter, np.stack(list(like.part.noise(N_DRAWS)))))
+    chance = shares(lines.drawn(lines.line(list(range(k))), SimulatedNoise().normal(N_DRAWS, k + 1)))
     return noise.std(axis=0, ddof=1), chance.std(axis=0, ddof=1), noise.mean(axis=0) - shares(like.scatter)

@@ -26,7 +26,12 @@ QUESTIONS: Mapping[str, tuple[str, dict[str, Any], str, str]] = {
     "correlations": ("correlation", {"columns": NUMBERS}, "correlation", "interval"),
     "partial correlations": ("partial-correlation", {"columns": NUMBERS}, "partial_correlation", "interval"),
     "coefficients": ("regress", {"label": NUMBERS[0], "columns": NUMBERS[1:]}, "per_unit", "interval"),
-    "weights by moments": ("logistic", {"label": "bank.owns", "columns": NUMBERS[1:]}, "log_odds_per_unit", "interval"),
+    "log odds": (
+        "logistic",
+        {"label": "bank.owns", "columns": NUMBERS[1:], "normal": True},
+        "log_odds_per_unit",
+        "interval",
+    ),
     "partial eta^2": ("anova", {"value": NUMBERS[0], "columns": ["clinic.risk", "clinic.age"]}, "share", "interval"),
     "discriminants": ("discriminant", {"by": "clinic.risk", "columns": NUMBERS}, "log_odds_per_unit", "interval"),
     "loadings": ("factors", {"columns": NUMBERS}, "factor_1", "factor_1_interval"),

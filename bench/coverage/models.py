@@ -23,12 +23,32 @@ OF_ODDS = [0.04, -0.5, 0.3, 0.6, -0.4]
 ABOVE = [0.5, -1.5]
 """Weights of age, visits, the two further risks, owning and, of rates, the intercept; and log odds of being above."""
 
-QUESTIONS: Mapping[str, tuple[dict[str, Any], str, Sequence[float]]] = {
-    "poisson": ({"label": "bank.claims", "columns": FEATURES}, "log_rate_per_unit", OF_RATES),
-    "ordinal": ({"label": "shop.grade", "columns": FEATURES}, "log_odds_per_unit", [*OF_ODDS, *ABOVE]),
-    "multinomial": ({"label": "clinic.ill", "columns": FEATURES}, "log_odds_per_unit", [*OF_ODDS, -0.5]),
+OF_LATE = [1.0, 2.0, -1.0, -2.0]
+"""Log odds of the two further risks, owning, and the intercept, of a yes or no that goes with categories alone."""
+
+DISPERSION = 0.5
+"""Variance of events and costs beyond their mean's own, in squares of it."""
+
+QUESTIONS: Mapping[str, tuple[str, dict[str, Any], str, Sequence[float]]] = {
+    "poisson": ("poisson", {"label": "bank.claims", "columns": FEATURES}, "log_rate_per_unit", OF_RATES),
+    "negative-binomial": (
+        "negative-binomial",
+        {"label": "bank.events", "columns": FEATURES},
+        "log_rate_per_unit",
+        OF_RATES,
+    ),
+    "gamma": ("gamma", {"label": "bank.cost", "columns": FEATURES}, "log_mean_per_unit", OF_RATES),
+    "ordinal": ("ordinal", {"label": "shop.grade", "columns": FEATURES}, "log_odds_per_unit", [*OF_ODDS, *ABOVE]),
+    "multinomial": ("multinomial", {"label": "clinic.ill", "columns": FEATURES}, "log_odds_per_unit", [*OF_ODDS, -0.5]),
+    "logistic": ("logistic", {"label": "clinic.ill", "columns": FEATURES}, "log_odds_per_unit", [*OF_ODDS, -0.5]),
+    "logistic, categories": (
+        "logistic",
+        {"label": "shop.late", "columns": ["clinic.risk", "bank.owns"]},
+        "log_odds_per_unit",
+        OF_LATE,
+    ),
 }
-"""Name of the question to what it takes, the name of its numbers, and what they are in the population."""
+"""What is asked to the question, what it takes, the name of its numbers, and what they are in the population."""
 
 EFFECTS = (0.1, 0.25, 0.5)
 """Weights, per standard deviation, of exponential numbers."""
@@ -42,9 +62,9 @@ def models(runs: int) -> Iterator[Coverage]:
         known: dict[str, list[list[bool]]] = {what: [] for what in QUESTIONS}
         for run in range(runs):
             release = released(tables_of(n_rows, 1000 + run), epsilon, rng)
-            for what, (given, _, true) in QUESTIONS.items():
+            for what, (name, given, _, true) in QUESTIONS.items():
                 try:
-                    ends = ask(release, what, **given, normal=True).table["interval"]
+                    ends = ask(release, name, **given, normal=True).table["interval"]
                 except AnswerError:
                     ends = [None] * len(true)
                 pairs = list(zip(ends, true, strict=True))
@@ -60,12 +80,11 @@ def models(runs: int) -> Iterator[Coverage]:
 def skewed(runs: int, effects: Sequence[float] = EFFECTS, n_rows: int = 20_000) -> Iterator[Coverage]:
     """Yield the coverage of the intervals of two exponential numbers that are said to be normal, without noise."""
     for effect in effects:
-        held: dict[str, list[list[bool]]] = {what: [] for what in (*QUESTIONS, "logistic")}
+        held: dict[str, list[list[bool]]] = {what: [] for what in ("poisson", "ordinal", "multinomial", "logistic")}
         for run in range(runs):
             release = released(skewed_tables_of(n_rows, 100 + run, effect), 1e6, None)
             for what, hits in held.items():
-                given = {**QUESTIONS[what][0], "normal": True} if what in QUESTIONS else {"label": "clinic.ill"}
-                ends = ask(release, what, **{**given, "columns": FEATURES}).table["interval"][:2]
+                ends = ask(release, what, **QUESTIONS[what][1], normal=True).table["interval"][:2]
                 pairs = zip(ends, (effect, -effect), strict=True)
                 hits.append([one is not None and one[0] <= value <= one[1] for one, value in pairs])
         for what, hits in held.items():
@@ -98,10 +117,15 @@ def tables_of(n_rows: int, seed: int) -> list[Table]:
     latent = features @ OF_ODDS + 50 * OF_ODDS[0] + rng.logistic(size=n_rows)
     grade = (latent > -ABOVE[0]).astype(int) + (latent > -ABOVE[1])
     ill = features @ OF_ODDS + 50 * OF_ODDS[0] - 0.5 + rng.logistic(size=n_rows) > 0
+    mean = np.exp(features @ OF_RATES[:-1] + OF_RATES[-1] + 50 * OF_RATES[0])
+    frailty = rng.gamma(1 / DISPERSION, DISPERSION, (2, n_rows))
+    events, cost = rng.poisson(mean * frailty[0]), mean * frailty[1]
+    late = features[:, 2:] @ OF_LATE[:-1] + OF_LATE[-1] + rng.logistic(size=n_rows) > 0
+    labels = {"claims": (0, 30, claims), "events": (0, 50, events), "cost": (0, 50, cost)}
     return [
-        made_up_table("bank", {"owns": (0, 1, owns), "claims": (0, 30, claims)}),
+        made_up_table("bank", {"owns": (0, 1, owns), **labels}),
         made_up_table("clinic", {"age": (0, 100, age), "ill": (0, 1, ill)}, {"risk": risk}),
-        made_up_table("shop", {"visits": (-4, 4, visits)}, {"grade": grade}),
+        made_up_table("shop", {"visits": (-4, 4, visits), "late": (0, 1, late)}, {"grade": grade}),
     ]
 
 

@@ -5,7 +5,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyses.kept_moments.answer import Answer, AnswerError, Floats, check_rows, chosen, intervals, numbers, p_values
+from analyses.kept_moments.answer import (
+    Answer,
+    AnswerError,
+    Floats,
+    block,
+    check_rows,
+    chosen,
+    intervals,
+    numbers,
+    p_values,
+)
 from analyses.kept_moments.models.population import Errors, Features, Population, errors_of, stated
 from analyses.kept_moments.redrawn import check_regular
 from analyses.kept_moments.tables import SEEN_GROUP, categories_of
@@ -16,6 +26,9 @@ N_POINTS = 1_024
 """Rows, about, that sums over the population are taken of."""
 
 _STEPS = 50
+_SMALL = 1e-8
+_SMALL_OF_DRAWS = 1e-3
+_AT_ONCE = 300_000  # numbers of rows of draws that are held together
 _FURTHEST = 30.0
 """Log odds per standard deviation of a column at which values count as separated."""
 
@@ -36,8 +49,8 @@ def multinomial(moments: ReleasedMoments, label: str, columns: Sequence[str] = (
         AnswerError: a column is not in the release, the label is a number or explains itself, there is only noise, a
             value is not seen in it, or values are separated.
     """
-    asked = _Asked.of(moments, label, columns, is_ordinal=False)
-    found, errors = _answered(asked, label)
+    asked = Choice.of(moments, label, columns, is_ordinal=False)
+    found, errors = answered(asked, label)
     k, n = len(asked.features.names), asked.n_odds
     values = found.T.ravel()
     whole, notes = stated(asked.features, errors.whole.T.ravel(), normal=normal)
@@ -73,8 +86,8 @@ def ordinal(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *
     Raises:
         AnswerError: see `multinomial`.
     """
-    asked = _Asked.of(moments, label, columns, is_ordinal=True)
-    found, errors = _answered(asked, label)
+    asked = Choice.of(moments, label, columns, is_ordinal=True)
+    found, errors = answered(asked, label)
     k = len(asked.features.names)
 
     def of_all(one: Floats) -> Floats:
@@ -98,7 +111,7 @@ def ordinal(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *
 
 
 @dataclass(frozen=True)
-class _Asked:
+class Choice:
     """A category that is to be explained.
 
     Attributes:
@@ -114,7 +127,7 @@ class _Asked:
     is_ordinal: bool
 
     @classmethod
-    def of(cls, moments: ReleasedMoments, label: str, columns: Sequence[str], *, is_ordinal: bool) -> "_Asked":
+    def of(cls, moments: ReleasedMoments, label: str, columns: Sequence[str], *, is_ordinal: bool) -> "Choice":
         """Return what is asked, checked."""
         category = categories_of(moments, label)
         members = [name for name in moments.names if name.startswith(f"{label}=")][1:] or [label]
@@ -140,111 +153,129 @@ class _Asked:
         """Values but the first."""
         return len(self.values) - 1
 
-    def fit(self, raw: Floats, features: Features, start: Floats | None = None) -> Floats | None:
-        """Return weights of each column and of a row of zeros, shape (columns + 1, values - 1); None where none are.
+    def fit(self, raw: Floats, start: Floats | None = None) -> Floats:
+        """Return weights of columns and of a row of zeros, shape (..., columns + 1, values - 1); NaN where none are.
 
         Args:
-            raw: moments of `part` in the columns' own units.
-            features: which of its columns are categories and which numbers.
-            start: weights to begin with.
+            raw: moments of `part` in the columns' own units, shape (..., m, m).
+            start: weights that are near; then steps end at what is small beside errors.
+
+        Raises:
+            LinAlgError: some categories do not vary.
         """
-        k = len(features.names)
-        own = [*range(k), len(raw) - 1]
-        target = raw[np.ix_(own, range(k, len(raw) - 1))] / raw[-1, -1]
+        k = len(self.features.names)
+        own = [*range(k), raw.shape[-1] - 1]
+        target = block(raw, own, range(k, raw.shape[-1] - 1)) / raw[..., -1:, -1:]
         if self.is_ordinal:
-            target = target[:, ::-1].cumsum(axis=1)[:, ::-1]
-        try:
-            rows, weights = Population.of(raw[np.ix_(own, own)], features).rows(SimulatedNoise(), N_POINTS)
-        except np.linalg.LinAlgError:
-            return None
-        mean = weights @ rows
-        spread = np.sqrt(np.maximum(weights @ (rows - mean) ** 2, np.finfo(float).tiny))
-        scaled = np.column_stack([(rows - mean) / spread, np.ones(len(rows))])
-        target[:-1] = (target[:-1] - np.outer(mean, target[-1])) / spread[:, None]
-        first = None
+            target = target[..., ::-1].cumsum(axis=-1)[..., ::-1]
+        rows, weights = Population.of(block(raw, own, own), self.features).rows(SimulatedNoise(), N_POINTS)
+        mean = weights[..., None, :] @ rows
+        spread = np.sqrt(np.maximum(weights[..., None, :] @ (rows - mean) ** 2, np.finfo(float).tiny))
+        scaled = np.concatenate([(rows - mean) / spread, np.ones((*rows.shape[:-1], 1))], axis=-1)
+        mean, spread = mean.swapaxes(-1, -2), spread.swapaxes(-1, -2)
+        slopes = (target[..., :-1, :] - mean * target[..., -1:, :]) / spread
+        target = np.concatenate([slopes, target[..., -1:, :]], axis=-2)
+        first = np.zeros_like(target)
         if start is not None:
-            first = start * np.append(spread, 1.0)[:, None]
-            first[-1] += mean @ start[:-1]
-        found = _fit(scaled, weights, target, first, is_shared=self.is_ordinal)
-        if found is None:
-            return None
-        found[:-1] /= spread[:, None]
-        found[-1] -= mean @ found[:-1]
-        return found
+            last = start[-1] + (mean * start[:-1]).sum(axis=-2, keepdims=True)
+            first = np.concatenate([start[:-1] * spread, last], axis=-2)
+        small = _SMALL if start is None else _SMALL_OF_DRAWS
+        found = fitted(scaled, weights, target, first, is_shared=self.is_ordinal, small=small)
+        slopes = found[..., :-1, :] / spread
+        last = found[..., -1:, :] - (mean * slopes).sum(axis=-2, keepdims=True)
+        return np.concatenate([slopes, last], axis=-2)
 
 
-def _answered(asked: _Asked, label: str) -> tuple[Floats, Errors]:
-    """Return the weights and their errors."""
-    part, features = asked.part, asked.features
-    found = asked.fit(part.raw, features)
-    if found is None:
+def weights_of(asked: Choice, label: str) -> Floats:
+    """Return the weights of each column and of a row of zeros, shape (columns + 1, values - 1).
+
+    Raises:
+        AnswerError: there are none.
+    """
+    try:
+        found = asked.fit(asked.part.raw)
+    except np.linalg.LinAlgError:
+        found = np.full(1, np.nan)
+    if np.isnan(found).any():
         raise AnswerError(f"no regression of {label}: some value is separated from the others, or hidden by noise")
-    nothing = np.full(found.shape, np.nan)
+    return found
+
+
+def answered(asked: Choice, label: str) -> tuple[Floats, Errors]:
+    """Return the weights and their errors; raises as `weights_of`."""
+    part, features = asked.part, asked.features
+    k = len(features.names)
+    own = [*range(k), len(part.raw) - 1]
+    found = weights_of(asked, label)
+    rows, weights = Population.of(part.raw[np.ix_(own, own)], features).rows(SimulatedNoise(), N_POINTS)
+    at_once = max(1, _AT_ONCE // (features.rows_of(N_POINTS) * (k + 1)))
 
     def estimate(raw: Floats) -> Floats:
-        again = asked.fit(raw, features, found)
-        return nothing if again is None else again
+        parts = [raw[at : at + at_once] for at in range(0, len(raw), at_once)]
+        return np.concatenate([asked.fit(one, found) for one in parts])
 
-    k, simulated = len(features.names), SimulatedNoise()
-    own = [*range(k), len(part.raw) - 1]
-    rows, weights = Population.of(part.raw[np.ix_(own, own)], features).rows(simulated)
-    above = _above(rows @ found[:-1] + found[-1], is_ordinal=asked.is_ordinal)
-    rank = (simulated.uniform(len(rows))[:, None] < above).sum(axis=1)
-    errors = errors_of(part, estimate, np.column_stack([rows, np.eye(asked.n_odds + 1)[rank][:, 1:]]), weights)
-    return found, errors
+    ranks = np.eye(asked.n_odds + 1)[:, 1:]
+    labelled = np.column_stack([np.repeat(rows, len(ranks), axis=0), np.tile(ranks, (len(rows), 1))])
+    shares = _shares_of_ranks(rows @ found[:-1] + found[-1], is_ordinal=asked.is_ordinal)
+    return found, errors_of(part, estimate, labelled, (weights[:, None] * shares).ravel())
 
 
-def _above(odds: Floats, *, is_ordinal: bool) -> Floats:
-    """Return the probabilities of each row to have the value of a column or a later one, shape as `odds`."""
-    if is_ordinal:
-        return np.asarray(np.minimum.accumulate(1 / (1 + np.exp(-odds)), axis=1))
-    return np.asarray(_shares(odds)[:, ::-1].cumsum(axis=1)[:, ::-1])
+def _shares_of_ranks(odds: Floats, *, is_ordinal: bool) -> Floats:
+    """Return the probabilities of all values, shape (rows, values), by log odds of each but the first."""
+    if not is_ordinal:
+        shares = _shares(odds)
+        return np.column_stack([1 - shares.sum(axis=1), shares])
+    above = np.minimum.accumulate(1 / (1 + np.exp(-odds)), axis=1)
+    return -np.diff(above, axis=1, prepend=1.0, append=0.0)
 
 
 def _shares(odds: Floats) -> Floats:
     """Return the probabilities of values but the first by their log odds against it."""
-    top = np.maximum(odds.max(axis=1, keepdims=True), 0.0)
+    top = np.maximum(odds.max(axis=-1, keepdims=True), 0.0)
     found = np.exp(odds - top)
-    return np.asarray(found / (found.sum(axis=1, keepdims=True) + np.exp(-top)), dtype=np.float64)
+    return np.asarray(found / (found.sum(axis=-1, keepdims=True) + np.exp(-top)), dtype=np.float64)
 
 
-def _fit(rows: Floats, weights: Floats, target: Floats, start: Floats | None, *, is_shared: bool) -> Floats | None:
-    """Return the weights whose mean of p(x) x is the target, by Newton's steps; None where there are none.
+def fitted(
+    rows: Floats, weights: Floats, target: Floats, start: Floats, *, is_shared: bool = False, small: float = _SMALL
+) -> Floats:
+    """Return the weights whose mean of p(x) x is the target, by Newton's steps; NaN where there are none.
 
     Args:
-        rows: shape (rows, columns), the last one 1.
-        weights: weights of the rows, of sum 1.
-        target: shape (columns, odds).
-        start: weights to begin with; None for zeros.
+        rows: shape (..., rows, columns), the last column 1.
+        weights: weights of the rows, of sum 1, shape (..., rows).
+        target: shape (..., columns, odds).
+        start: weights to begin with, likewise.
         is_shared: whether odds have all weights but the last in common, and their targets are added up.
+        small: step at which they end; what is left is about its square.
+
+    Raises:
+        LinAlgError: rows of some are alike.
     """
-    k, n = target.shape
+    *several, k, n = target.shape
     free = np.zeros((k, n, k - 1 + n)) if is_shared else np.eye(k * n).reshape(k, n, k * n)
     if is_shared:
         free[np.arange(k - 1), :, np.arange(k - 1)] = 1.0
         free[k - 1, np.arange(n), k - 1 + np.arange(n)] = 1.0
-    flat = free.reshape(k * n, -1)
-    found = np.zeros((k, n)) if start is None else start.copy()
+    flat, across = free.reshape(k * n, -1), rows.swapaxes(-1, -2)
+    found, is_lost = start.copy(), np.zeros(tuple(several), dtype=np.bool_)
     for _ in range(_STEPS):
         odds = rows @ found
         shares = 1 / (1 + np.exp(-odds)) if is_shared else _shares(odds)
-        slope = flat.T @ (rows.T @ (weights[:, None] * shares) - target).ravel()
-        curves = np.empty((k, n, k, n))
+        slope = (across @ (weights[..., None] * shares) - target).reshape(*several, k * n) @ flat
+        curves = np.zeros((*several, k, n, k, n))
         for a in range(n):
-            for b in range(n):
-                if is_shared and a != b:
-                    curves[:, a, :, b] = 0.0
-                    continue
-                here = shares[:, a] * ((a == b) - shares[:, b])
-                curves[:, a, :, b] = rows.T @ ((weights * here)[:, None] * rows)
-        try:
-            step = np.linalg.solve(flat.T @ curves.reshape(k * n, k * n) @ flat, slope)
-        except np.linalg.LinAlgError:
-            return None
-        moved = (flat @ step).reshape(k, n)
-        found = found - moved / max(1.0, float(np.abs(moved).max()) / 2)
-        if not np.abs(found).max() < _FURTHEST:
-            return None
-        if np.abs(moved).max() < 1e-8:
-            return found
-    return None
+            for b in range(a, a + 1 if is_shared else n):
+                here = weights * shares[..., a] * ((a == b) - shares[..., b])
+                curves[..., :, a, :, b] = curves[..., :, b, :, a] = across @ (here[..., None] * rows)
+        curvature = flat.T @ curves.reshape(*several, k * n, k * n) @ flat
+        step = np.linalg.solve(curvature, slope[..., None])[..., 0]
+        moved = (step @ flat.T).reshape(*several, k, n)
+        largest = np.abs(moved).max(axis=(-1, -2))
+        found = found - moved / np.maximum(1.0, largest / 2)[..., None, None]
+        is_lost |= ~(np.abs(found).max(axis=(-1, -2)) < _FURTHEST)
+        found[is_lost], largest = 0.0, np.where(is_lost, 0.0, largest)
+        if (largest < small).all():
+            break
+    found[is_lost | ~(largest < small)] = np.nan
+    return found

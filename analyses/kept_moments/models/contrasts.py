@@ -10,6 +10,7 @@ from analyses.kept_moments.answer import (
     Answer,
     AnswerError,
     Floats,
+    block,
     check_rows,
     chosen,
     explaining,
@@ -51,7 +52,9 @@ def contrasts(moments: ReleasedMoments, value: str, by: str, columns: Sequence[s
     if {value, by} & {*columns} or value in (by, *members, *others) or {*members} & {*others}:
         raise AnswerError(f"{value!r}, {by!r} and the columns that are held alike must be different columns")
     part = chosen(moments, [*members, *others, value])
-    line, noise, chance = (one * part.widths[-1] ** power for one, power in zip(_line(part), (1, 2, 2), strict=True))
+    line, noise, chance = (
+        one * part.widths[-1] ** power for one, power in zip(_line(part, _drawn(part)), (1, 2, 2), strict=True)
+    )
     pairs = list(combinations(range(len(labels)), 2))
     units = np.vstack([np.zeros(len(line)), np.eye(len(line))[: len(members)]])
     differences = np.array([units[b] - units[a] for a, b in pairs])
@@ -95,10 +98,13 @@ def stepwise(moments: ReleasedMoments, label: str, columns: Sequence[str] = ()) 
     explaining(moments, label, columns)
     terms = features_of(moments, columns or others_than(moments, label))
     taken: list[str] = []
+    first = [*(one for members in terms.values() for one in members), label]
+    drawn = _drawn(chosen(moments, first))
     while True:
         names = [one for members in terms.values() for one in members]
         part = chosen(moments, [*names, label])
-        line, noise, chance = _line(part)
+        kept = [first.index(one) for one in part.names]
+        line, noise, chance = _line(part, block(drawn, kept, kept))
         gains = {}
         for term, members in terms.items():
             at = [names.index(one) for one in members]
@@ -121,8 +127,17 @@ def stepwise(moments: ReleasedMoments, label: str, columns: Sequence[str] = ()) 
     )
 
 
-def _line(part: ReleasedMoments) -> tuple[Floats, Floats, Floats]:
+def _drawn(part: ReleasedMoments) -> Floats:
+    """Return scatters with further draws of the noise, shape (draws, columns, columns)."""
+    return part.scatters(part.matrix + np.stack(list(part.noise(N_DRAWS))))
+
+
+def _line(part: ReleasedMoments, drawn: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the line of the last column on the others, scaled, and its covariances by noise and by chance.
+
+    Args:
+        part: the columns.
+        drawn: see `_drawn`.
 
     Raises:
         AnswerError: there is only noise, or some combination of the features does not vary beyond it.
@@ -132,12 +147,11 @@ def _line(part: ReleasedMoments) -> tuple[Floats, Floats, Floats]:
     check_regular(scatter[:k, :k], part.noise_level)
 
     def of(found: Floats) -> Floats:
-        return np.asarray(np.linalg.solve(found[:k, :k], found[:k, -1]), dtype=np.float64)
+        return np.asarray(np.linalg.solve(found[..., :k, :k], found[..., :k, -1:])[..., 0], dtype=np.float64)
 
     line = of(scatter)
-    drawn = np.array([of(part.centre(part.matrix + draw).matrix) for draw in part.noise(N_DRAWS)])
     left = max(float(scatter[-1, -1] - scatter[:k, -1] @ line), 0.0) / max(part.n_rows - 1 - k, 1.0)
-    noise: Floats = np.asarray(np.cov(drawn.T).reshape(k, k), dtype=np.float64)
+    noise: Floats = np.asarray(np.cov(of(drawn).T).reshape(k, k), dtype=np.float64)
     return line, noise, np.asarray(left * np.linalg.inv(scatter[:k, :k]), dtype=np.float64)
 
 

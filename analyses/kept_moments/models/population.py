@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from analyses.kept_moments.answer import AnswerError, Floats, chosen, explaining, features_of, others_than
+from analyses.kept_moments.answer import AnswerError, Floats, block, chosen, explaining, features_of, others_than
 from analyses.kept_moments.redrawn import N_DRAWS
 from analyses.second_moments.released import ReleasedMoments
 from analyses.second_moments.spectrum import SimulatedNoise
@@ -21,10 +21,13 @@ from analyses.second_moments.spectrum import SimulatedNoise
 MAX_CELLS = 512
 """Most combinations of the categories' values."""
 
-N_POINTS = 4_096
+N_POINTS = 2_048
 """Rows, about, that stand for a population where a sum over it has no closed form."""
 
 _SWEEPS = 40
+_KEY_OF_ROWS = b"rows of other samples, fixed key"
+"""Key of draws of other rows: with that of the population's points, one draw would be these points."""
+
 _YES_OR_NO = 0.02
 """Part of the sum of x, or of 1 - x, that the sum of x - x^2 may be in a yes or no, beside what noise makes of it."""
 
@@ -41,6 +44,10 @@ EVEN = (
     "an approximation: combinations of three and more categories are taken to be as even as their pairs allow; errors "
     "do not count what that is off"
 )
+
+
+Estimate = Callable[[Floats], Floats]
+"""Function of many second moments in the columns' own units, shape (draws, m, m); NaN where it finds nothing."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ class Features:
         for name, members in named.items():
             if members != [name]:
                 categories.append(tuple(names.index(one) for one in members))
-            elif _is_yes_or_no(moments, name):
+            elif is_yes_or_no(moments, name):
                 categories.append((names.index(name),))
             else:
                 numbers.append(names.index(name))
@@ -83,6 +90,13 @@ class Features:
     def n_cells(self) -> int:
         """Combinations of the categories' values."""
         return int(np.prod([len(one) + 1 for one in self.categories], dtype=np.float64))
+
+    def rows_of(self, n_points: int) -> int:
+        """Return how many rows `Population.rows` makes for about so many points."""
+        return self.n_cells * (2 * self._half(n_points) if self.numbers else 1)
+
+    def _half(self, n_points: int) -> int:
+        return max(len(self.numbers) + 2, -(-n_points // (2 * self.n_cells)))
 
     @property
     def indicators(self) -> list[int]:
@@ -97,10 +111,10 @@ class Population:
     Attributes:
         features: which column is where.
         cells: indicators of each cell, shape (cells, indicators).
-        shares: part of the rows in each, shape (cells,), of sum 1.
-        centre: means of the numbers where all indicators are 0, shape (numbers,).
-        slopes: how the means move with each indicator, shape (indicators, numbers).
-        within: covariance of the numbers within cells, shape (numbers, numbers).
+        shares: part of the rows in each, shape (..., cells), of sum 1.
+        centre: means of the numbers where all indicators are 0, shape (..., numbers).
+        slopes: how the means move with each indicator, shape (..., indicators, numbers).
+        within: covariance of the numbers within cells, shape (..., numbers, numbers).
     """
 
     features: Features
@@ -112,43 +126,49 @@ class Population:
 
     @classmethod
     def of(cls, raw: Floats, features: Features) -> "Population":
-        """Return the population that has some moments.
+        """Return the population that has some moments; of leading axes, that of each.
 
         Args:
-            raw: second moments in the columns' own units, the features' first and the constant last, shape (m, m).
+            raw: second moments in the columns' own units, the features' first and the constant last, shape (..., m, m).
             features: which column is where.
+
+        Raises:
+            LinAlgError: some categories do not vary.
         """
-        whole = raw / raw[-1, -1]
+        whole = raw / raw[..., -1:, -1:]
         own, numbers = features.indicators, list(features.numbers)
-        mean = whole[-1]
-        centred = whole - np.outer(mean, mean)
-        slopes = np.zeros((len(own), len(numbers)))
-        if own:
-            slopes = np.linalg.solve(centred[np.ix_(own, own)], centred[np.ix_(own, numbers)])
-        within = centred[np.ix_(numbers, numbers)] - slopes.T @ centred[np.ix_(own, numbers)]
+        mean = whole[..., -1, :]
+        centred = whole - mean[..., :, None] * mean[..., None, :]
+        crossed = block(centred, own, numbers)
+        slopes: Floats = np.asarray(np.linalg.solve(block(centred, own, own), crossed) if own else crossed, np.float64)
+        within = block(centred, numbers, numbers) - slopes.swapaxes(-1, -2) @ crossed
         cells, shares = _cells(whole, features)
-        return cls(features, cells, shares, mean[numbers] - mean[own] @ slopes, slopes, (within + within.T) / 2)
+        centre = mean[..., numbers] - np.einsum("...i,...in->...n", mean[..., own], slopes)
+        return cls(features, cells, shares, centre, slopes, (within + within.swapaxes(-1, -2)) / 2)
 
     def rows(self, simulated: SimulatedNoise, n_points: int = N_POINTS) -> tuple[Floats, Floats]:
-        """Return rows that have the moments of the population, shape (rows, columns), and their weights, of sum 1.
+        """Return rows that have the moments of the population, shape (..., rows, columns), and weights of sum 1.
 
         Numbers come in pairs on both sides of their mean, and have the covariance that they should.
         """
         n_numbers = len(self.features.numbers)
-        half = max(n_numbers + 2, -(-n_points // (2 * len(self.cells)))) if n_numbers else 1
-        points = np.zeros((half, 0))
+        points = np.zeros((1, 0))
         if n_numbers:
+            half = self.features._half(n_points)
             points = simulated.normal(half, n_numbers)
             root = np.linalg.cholesky(points.T @ points / half)
             points = np.linalg.solve(root, points.T).T
             points = np.vstack([points, -points])
         values, vectors = np.linalg.eigh(self.within)
-        spread = points @ (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        means = self.centre + self.cells @ self.slopes
-        found = np.empty((len(self.cells), len(points), len(self.features.names)))
-        found[:, :, self.features.indicators] = self.cells[:, None, :]
-        found[:, :, list(self.features.numbers)] = means[:, None, :] + spread
-        return found.reshape(-1, found.shape[2]), np.repeat(self.shares / len(points), len(points))
+        root = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+        spread = points @ (root @ vectors.swapaxes(-1, -2))
+        means = self.centre[..., None, :] + self.cells @ self.slopes
+        several, n_columns = self.shares.shape[:-1], len(self.features.names)
+        found = np.empty((*several, len(self.cells), len(points), n_columns))
+        found[..., self.features.indicators] = self.cells[:, None, :]
+        found[..., list(self.features.numbers)] = means[..., :, None, :] + spread[..., None, :, :]
+        weights = np.repeat(self.shares / len(points), len(points), axis=-1)
+        return found.reshape(*several, -1, n_columns), weights
 
 
 @dataclass(frozen=True)
@@ -164,28 +184,55 @@ class Errors:
         return np.asarray(np.hypot(self.noise, self.chance), dtype=np.float64)
 
 
-def errors_of(part: ReleasedMoments, estimate: Callable[[Floats], Floats], rows: Floats, weights: Floats) -> Errors:
+def errors_of(part: ReleasedMoments, estimate: Estimate, rows: Floats, weights: Floats) -> Errors:
     """Return how an estimate differs between draws of the release's noise, and between samples of rows.
+
+    Args:
+        part: the release.
+        estimate: see `Estimate`.
+        rows: see `of_chance`.
+        weights: see `of_chance`.
+    """
+    return Errors(of_noise(part, estimate), of_chance(part, estimate, rows, weights))
+
+
+def of_noise(part: ReleasedMoments, estimate: Estimate) -> Floats:
+    """Return the standard deviation of an estimate over draws of the release's noise."""
+    return _deviation(_estimates(estimate, part.in_own_units(part.matrix + np.stack(list(part.noise(N_DRAWS))))))
+
+
+def of_chance(part: ReleasedMoments, estimate: Estimate, rows: Floats, weights: Floats) -> Floats:
+    """Return the standard deviation of an estimate over samples of rows.
 
     The mean of n rows of a population with values s of weights w is normal about its mean m with the covariance of
     sum of sqrt(w / n) g (s - m), g standard normal: so moments of other samples need no rows.
 
     Args:
         part: the release.
-        estimate: function of second moments in the columns' own units; NaN where it finds nothing.
+        estimate: see `Estimate`.
         rows: rows of the population like those that were released, the columns of `part`, shape (rows, columns).
         weights: their weights, of sum 1.
     """
-    noise = np.array([estimate(_own(part, part.matrix + draw)) for draw in part.noise(N_DRAWS)])
     whole = np.column_stack([rows, np.ones(len(rows))])
     mean = whole.T @ (weights[:, None] * whole)
-    root = np.sqrt(weights * part.n_rows)
-    about = _own(part, part.matrix)
-    chance = []
-    for draw in SimulatedNoise().normal(N_DRAWS, len(root)):
-        moved = root * draw
-        chance.append(estimate(about + whole.T @ (moved[:, None] * whole) - moved.sum() * mean))
-    return Errors(_deviation(noise), _deviation(np.array(chance)))
+    moved = np.sqrt(weights * part.n_rows) * SimulatedNoise(_KEY_OF_ROWS).normal(N_DRAWS, len(rows))
+    drawn = np.stack([whole.T @ (one[:, None] * whole) - one.sum() * mean for one in moved])
+    return _deviation(_estimates(estimate, part.raw + drawn))
+
+
+def _estimates(estimate: Estimate, moments: Floats) -> Floats:
+    """Return the estimates of all draws; where some is singular, one by one, and NaN for it."""
+    try:
+        return estimate(moments)
+    except np.linalg.LinAlgError:
+        found: list[Floats | None] = []
+        for one in moments:
+            try:
+                found.append(estimate(one[None])[0])
+            except np.linalg.LinAlgError:
+                found.append(None)
+    known = next((one for one in found if one is not None), np.full(1, np.nan))
+    return np.stack([np.full_like(known, np.nan) if one is None else one for one in found])
 
 
 def stated(features: Features, errors: Floats, *, normal: bool) -> tuple[Floats, tuple[str, ...]]:
@@ -213,11 +260,7 @@ def _deviation(drawn: Floats) -> Floats:
         return np.asarray(np.where(missing, np.nan, kept.std(axis=0, ddof=1)), dtype=np.float64)
 
 
-def _own(part: ReleasedMoments, matrix: Floats) -> Floats:
-    return np.asarray(part.to_own @ matrix @ part.to_own.T, dtype=np.float64)
-
-
-def _is_yes_or_no(moments: ReleasedMoments, name: str) -> bool:
+def is_yes_or_no(moments: ReleasedMoments, name: str) -> bool:
     """Return whether a column holds 0 and 1 alone, as far as the noise lets see: then its squares are itself."""
     part = chosen(moments, [name])
     if (part.lower[0], part.widths[0]) != (0.0, 1.0):
@@ -229,25 +272,25 @@ def _is_yes_or_no(moments: ReleasedMoments, name: str) -> bool:
 
 def _cells(whole: Floats, features: Features) -> tuple[Floats, Floats]:
     """Return the cells, and their shares of greatest entropy by the pairs of categories, in proportion [DemSte40]."""
-    sizes = [len(one) + 1 for one in features.categories]
+    sizes, several = [len(one) + 1 for one in features.categories], whole.shape[:-2]
     if not sizes:
-        return np.zeros((1, 0)), np.ones(1)
-    vectors = [_vectors(one, len(whole)) for one in features.categories]
-    shares = np.ones(sizes)
+        return np.zeros((1, 0)), np.ones((*several, 1))
+    vectors = [_vectors(one, whole.shape[-1]) for one in features.categories]
     pairs = list(combinations(range(len(sizes)), 2))
     if not pairs:
-        return np.eye(sizes[0])[:, 1:], _positive(vectors[0] @ whole[-1])
-    tables = [_positive(vectors[a] @ whole @ vectors[b].T) for a, b in pairs]
-    for _ in range(_SWEEPS if len(sizes) > 2 else 1):
-        for (a, b), table in zip(pairs, tables, strict=True):
-            others = tuple(axis for axis in range(len(sizes)) if axis not in (a, b))
-            margin = shares.sum(axis=others, keepdims=True)
-            target = table.reshape([sizes[axis] if axis in (a, b) else 1 for axis in range(len(sizes))])
-            shares = shares * (target / np.where(margin > 0, margin, 1.0))
+        return np.eye(sizes[0])[:, 1:], _positive(whole[..., -1, :] @ vectors[0].T, 1)
+    tables = [_positive(vectors[a] @ whole @ vectors[b].T, 2) for a, b in pairs]
     at = np.indices(sizes).reshape(len(sizes), -1)
     cells = np.hstack([np.eye(size)[one][:, 1:] for size, one in zip(sizes, at, strict=True)])
-    found = shares.ravel()
-    return cells, found / found.sum()
+    of_pairs = [at[a] * sizes[b] + at[b] for a, b in pairs]  # each cell's place in the table of a pair
+    sums = [np.eye(sizes[a] * sizes[b])[place] for (a, b), place in zip(pairs, of_pairs, strict=True)]
+    shares = np.ones((*several, len(cells)))
+    for _ in range(_SWEEPS if len(sizes) > 2 else 1):
+        for table, place, add_up in zip(tables, of_pairs, sums, strict=True):
+            margin = shares @ add_up
+            factors = table.reshape(*several, -1) / np.where(margin > 0, margin, 1.0)
+            shares = shares * factors[..., place]
+    return cells, shares / shares.sum(axis=-1, keepdims=True)
 
 
 def _vectors(places: Sequence[int], order: int) -> Floats:
@@ -256,8 +299,10 @@ def _vectors(places: Sequence[int], order: int) -> Floats:
     return np.vstack([units[-1] - units[list(places)].sum(axis=0), units[list(places)]])
 
 
-def _positive(shares: Floats) -> Floats:
-    """Return shares of sum 1, none below 0."""
+def _positive(shares: Floats, n_axes: int) -> Floats:
+    """Return shares of sum 1 over the last axes, none below 0."""
+    axes = tuple(range(-n_axes, 0))
     found = np.maximum(shares, 0.0)
-    total = float(found.sum())
-    return np.asarray(found / total if total > 0 else np.full(found.shape, 1 / found.size), dtype=np.float64)
+    total = found.sum(axis=axes, keepdims=True)
+    even = 1 / np.prod([shares.shape[axis] for axis in axes])
+    return np.asarray(np.where(total > 0, found / np.where(total > 0, total, 1.0), even), dtype=np.float64)

@@ -1,6 +1,6 @@
-"""Poisson regression from released second moments: counts, or counts per exposure, by any other columns."""
+"""Log-linear models of a mean from released second moments: of counts, counts per exposure, and positive numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +9,7 @@ from analyses.kept_moments.answer import (
     Answer,
     AnswerError,
     Floats,
+    block,
     check_rows,
     chosen,
     numbers,
@@ -16,31 +17,61 @@ from analyses.kept_moments.answer import (
     p_values,
     ratios,
 )
-from analyses.kept_moments.models.population import Features, Population, errors_of, stated
+from analyses.kept_moments.models.population import Features, Population, of_chance, of_noise, stated
 from analyses.kept_moments.redrawn import check_regular
 from analyses.second_moments.released import ReleasedMoments
 from analyses.second_moments.spectrum import SimulatedNoise
 
 _SWEEPS = 200
+_SETTLED = 1e-10
 SEEN_EVENTS = 4.0
 """Standard errors of its noise that the sum of the label in each category must come to."""
+
+_OF_THE_MEAN = (
+    "coefficients are those of Poisson's score equations, right whatever the variance of the label is; its own score "
+    "would need sums of y / mu(x), which the release does not hold. Errors by chance follow its variance"
+)
+
+
+@dataclass(frozen=True)
+class _Law:
+    """How the variance of a label follows from its mean m.
+
+    Attributes:
+        of: what is modelled, for the names of coefficients.
+        dispersion: d, of the means of the label, of its square, and of m^2.
+        least: least d that errors by chance suppose.
+        variance: variance of the label by m and d.
+        notes: what is to be said of it.
+    """
+
+    of: str
+    dispersion: Callable[[Floats, Floats, Floats], Floats]
+    least: float
+    variance: Callable[[Floats, float], Floats]
+    notes: tuple[str, ...] = ()
+
+
+_POISSON = _Law("rate", lambda y, yy, mm: (yy - mm) / y, 1.0, lambda m, d: d * m)
+_NEGATIVE_BINOMIAL = _Law("rate", lambda y, yy, mm: (yy - mm - y) / mm, 0.0, lambda m, d: m + d * m**2, (_OF_THE_MEAN,))
+_GAMMA = _Law("mean", lambda y, yy, mm: (yy - mm) / mm, 0.0, lambda m, d: d * m**2, (_OF_THE_MEAN,))
 
 
 @dataclass(frozen=True)
 class Rates:
-    """A log-linear model of a mean.
+    """Log-linear models of a mean; NaN where there is none.
 
     Attributes:
-        weights: log rate per unit of each column, and of a row of zeros, shape (columns + 1,).
-        log_cells: logarithm of the mean of the label in each cell, shape (cells,).
-        variance: variance of the log rate within cells, by the numbers.
-        rate: mean of the label.
+        weights: log rate per unit of each column, and of a row of zeros, shape (..., columns + 1).
+        rate: mean of the label, shape (...,).
+        square: mean of its square.
+        square_of_mean: mean of the square of its modelled mean.
     """
 
     weights: Floats
-    log_cells: Floats
-    variance: float
-    rate: float
+    rate: Floats
+    square: Floats
+    square_of_mean: Floats
 
 
 def poisson(
@@ -70,6 +101,46 @@ def poisson(
         AnswerError: a column is not in the release, the label may be negative or explains itself, an offset is no
             number, there is only noise, or the label is not seen in some category.
     """
+    return _model("poisson", _POISSON, moments, label, columns, offset, normal)
+
+
+def negative_binomial(
+    moments: ReleasedMoments,
+    label: str,
+    columns: Sequence[str] = (),
+    *,
+    offset: str | None = None,
+    normal: bool = False,
+) -> Answer:
+    """Return `poisson` with the errors of a count of variance m + `dispersion` m^2, m its mean.
+
+    The equations of `poisson` hold for whatever has this mean [GouMonTro84]: coefficients are consistent, and of a
+    single category those of greatest likelihood. `dispersion` follows from the mean of y^2.
+    """
+    return _model("negative-binomial", _NEGATIVE_BINOMIAL, moments, label, columns, offset, normal)
+
+
+def gamma(
+    moments: ReleasedMoments,
+    label: str,
+    columns: Sequence[str] = (),
+    *,
+    offset: str | None = None,
+    normal: bool = False,
+) -> Answer:
+    """Return the log-linear model of a positive number of variance `dispersion` m^2; see `negative_binomial`."""
+    return _model("gamma", _GAMMA, moments, label, columns, offset, normal)
+
+
+def _model(
+    name: str,
+    law: _Law,
+    moments: ReleasedMoments,
+    label: str,
+    columns: Sequence[str],
+    offset: str | None,
+    normal: bool,
+) -> Answer:
     features = _asked(moments, label, columns, offset)
     part = chosen(moments, [*features.names, label])
     if part.lower[-1] < 0:
@@ -78,41 +149,52 @@ def poisson(
     k = len(features.names)
     check_regular(part.centred.matrix[:k, :k], part.noise_level)
     _check_events(part, features, label)
-    raw = part.raw
-    own = [*range(k), k + 1]
-    population = Population.of(raw[np.ix_(own, own)], features)
-    found = _rates(raw, features, offset is not None)
-    if found is None:
-        raise AnswerError(f"no rates of {label}: in some category it is not distinguishable from 0")
-    dispersion = _dispersion(raw, population, found)
 
     def estimate(drawn: Floats) -> Floats:
-        again = _rates(drawn, features, offset is not None)
-        return np.full(k + 1, np.nan) if again is None else again.weights
+        found = _rates(drawn, features, offset is not None)
+        dispersion = law.dispersion(found.rate, found.square, found.square_of_mean)
+        return np.column_stack([found.weights, dispersion])
 
-    simulated = SimulatedNoise()
-    rows, weights = population.rows(simulated)
-    mean = np.exp(rows @ found.weights[:-1] + found.weights[-1])
-    label_of = mean + np.sqrt(max(dispersion, 1.0) * mean) * simulated.normal(len(rows))
-    errors = errors_of(part, estimate, np.column_stack([rows, label_of]), weights)
+    try:
+        found = estimate(part.raw[None])[0]
+        population = Population.of(block(part.raw, [*range(k), k + 1], [*range(k), k + 1]), features)
+    except np.linalg.LinAlgError:
+        found = np.full(k + 2, np.nan)
+    if not np.isfinite(found).all():
+        raise AnswerError(f"no rates of {label}: in some category it is not distinguishable from 0")
+    noise = of_noise(part, estimate)
+    rows, weights = population.rows(SimulatedNoise())
+    mean = np.exp(rows @ found[:k] + found[k])
+    # One standard error more than was measured, as noise may have hidden some of it.
+    dispersion = max(float(found[-1]), law.least) + float(np.nan_to_num(noise[-1]))
+    spread = np.sqrt(law.variance(mean, dispersion))
+    labelled = np.column_stack([np.vstack([rows, rows]), np.append(mean - spread, mean + spread)])
+    chance = of_chance(part, estimate, labelled, np.append(weights, weights) / 2)
     kept = [*range(k - (offset is not None)), k]
-    values = found.weights[kept]
-    whole, notes = stated(features, errors.whole[kept], normal=normal)
+    values = found[kept]
+    whole, notes = stated(features, np.hypot(noise, chance)[kept], normal=normal)
     interval, ratio, of_ratio = ratios(values, whole)
     return Answer(
-        "poisson",
+        name,
         {
             "column": [*(features.names[at] for at in kept[:-1]), "intercept"],
-            "log_rate_per_unit": numbers(values),
-            "noise_error": numbers(errors.noise[kept]),
-            "chance_error": numbers(errors.chance[kept]),
+            f"log_{law.of}_per_unit": numbers(values),
+            "noise_error": numbers(noise[kept]),
+            "chance_error": numbers(chance[kept]),
             "interval": interval,
-            "rate_ratio": ratio,
-            "rate_ratio_interval": of_ratio,
+            f"{law.of}_ratio": ratio,
+            f"{law.of}_ratio_interval": of_ratio,
             "p_value": p_values(values, whole),
         },
-        {"label": label, "offset": offset, "n_rows": part.n_rows, "mean_label": found.rate, "dispersion": dispersion},
-        notes,
+        {
+            "label": label,
+            "offset": offset,
+            "n_rows": part.n_rows,
+            "mean_label": float(part.raw[k, -1] / part.raw[-1, -1]),
+            "dispersion": float(found[-1]),
+            "dispersion_noise_error": numbers(noise[-1:])[0],
+        },
+        (*notes, *law.notes),
     )
 
 
@@ -149,79 +231,72 @@ def _check_events(part: ReleasedMoments, features: Features, label: str) -> None
             raise AnswerError(f"{label} is not distinguishable from 0 in some category of {name}: leave it out")
 
 
-def _rates(raw: Floats, features: Features, has_offset: bool) -> Rates | None:
-    """Return the model of moments, features first, then the label, the constant last; None where there is none."""
+def _rates(raw: Floats, features: Features, has_offset: bool) -> Rates:
+    """Return the models of many moments, features first, then the label, the constant last, shape (..., m, m).
+
+    Raises:
+        LinAlgError: some features do not vary.
+    """
     k = len(features.names)
     own = [*range(k), k + 1]
-    try:
-        population = Population.of(raw[np.ix_(own, own)], features)
-        across = raw[k] / raw[-1, -1]
-        rate, places, at = float(across[-1]), list(features.numbers), features.indicators
-        if rate <= 0:
-            return None
-        in_common = across[places] - population.centre * rate - across[at] @ population.slopes
-        slopes = _of_numbers(population.within, in_common / rate, has_offset)
-    except np.linalg.LinAlgError:
-        return None
-    cells = _cell_rates(population, across[at], rate)
-    if cells is None:
-        return None
-    variance = float(slopes @ population.within @ slopes)
-    weights = np.zeros(k + 1)
-    weights[places] = slopes
-    weights[at] = cells[1] - population.slopes @ slopes
-    weights[-1] = cells[2] - variance / 2 - float(population.centre @ slopes)
-    return Rates(weights, cells[0], variance, rate)
+    population = Population.of(block(raw, own, own), features)
+    across = raw[..., k, :] / raw[..., -1, -1:]
+    rate, places, at = across[..., -1], list(features.numbers), features.indicators
+    of_cells = np.einsum("...i,...in->...n", across[..., at], population.slopes)
+    in_common = across[..., places] - population.centre * rate[..., None] - of_cells
+    slopes = _of_numbers(population.within, in_common / rate[..., None], has_offset)
+    variance = np.einsum("...i,...ij,...j->...", slopes, population.within, slopes)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        log_cells, steps, base = _cell_rates(population, across[..., at], rate)
+        weights = np.zeros((*rate.shape, k + 1))
+        weights[..., places] = slopes
+        weights[..., at] = steps - np.einsum("...in,...n->...i", population.slopes, slopes)
+        weights[..., -1] = base - variance / 2 - (population.centre * slopes).sum(axis=-1)
+        squares = (population.shares * np.exp(2 * log_cells + variance[..., None])).sum(axis=-1)
+    weights[~np.isfinite(weights).all(axis=-1)] = np.nan
+    return Rates(weights, rate, across[..., k], squares)
 
 
 def _of_numbers(within: Floats, wanted: Floats, has_offset: bool) -> Floats:
     """Return b with C b = wanted; the last one is 1 where it is of an offset."""
     if not has_offset:
-        return np.asarray(np.linalg.solve(within, wanted) if len(within) else wanted, dtype=np.float64)
-    free = np.linalg.solve(within[:-1, :-1], wanted[:-1] - within[:-1, -1]) if len(within) > 1 else np.zeros(0)
-    return np.append(free, 1.0)
+        return np.asarray(np.linalg.solve(within, wanted[..., None])[..., 0], dtype=np.float64)
+    beside = (wanted[..., :-1] - within[..., :-1, -1])[..., None]
+    free = np.linalg.solve(within[..., :-1, :-1], beside)[..., 0]
+    return np.concatenate([free, np.ones((*free.shape[:-1], 1))], axis=-1)
 
 
-def _cell_rates(population: Population, across: Floats, rate: float) -> tuple[Floats, Floats, float] | None:
+def _cell_rates(population: Population, across: Floats, rate: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the log rate of each cell, how each indicator moves it, and that of the cell of no indicator.
 
-    Sums of y by cell are scaled, category by category, to those of the moments: rates stay products.
+    Sums of y by cell are scaled, category by category, to those of the moments: rates stay products. Where a sum is
+    negative there are none: NaN.
 
     Args:
         population: cells and their shares.
-        across: mean of y times each indicator.
-        rate: mean of y.
+        across: mean of y times each indicator, shape (..., indicators).
+        rate: mean of y, shape (...,).
     """
-    sums, log_rates = population.shares * rate, np.full(len(population.shares), np.log(rate))
-    steps, start, base = np.zeros(len(across)), 0, float(np.log(rate))
-    members = []
+    sums, base = population.shares * rate[..., None], np.log(rate)
+    log_rates, steps = np.repeat(base[..., None], sums.shape[-1], axis=-1), np.zeros_like(across)
+    members, start = [], 0
     for one in population.features.categories:
         own = slice(start, start + len(one))
-        target = np.append(rate - across[own].sum(), across[own])
-        if (target <= 0).any():
-            return None
-        members.append((own, target))
+        indicators = population.cells[:, own]
+        values = np.column_stack([1 - indicators.sum(axis=1), indicators])
+        first = rate[..., None] - across[..., own].sum(axis=-1, keepdims=True)
+        members.append((own, values, np.concatenate([first, across[..., own]], axis=-1)))
         start += len(one)
     for _ in range(_SWEEPS):
-        before = log_rates.copy()
-        for own, target in members:
-            indicators = population.cells[:, own]
-            values = np.column_stack([1 - indicators.sum(axis=1), indicators])
-            found = sums @ values
-            if (found <= 0).any():
-                return None
-            moves = np.log(target / found)
-            steps[own] += moves[1:] - moves[0]
-            base += float(moves[0])
-            log_rates = log_rates + values @ moves
-            sums = sums * np.exp(values @ moves)
-        if np.abs(log_rates - before).max() < 1e-10:
+        before = log_rates
+        for own, values, target in members:
+            moves = np.log(target / (sums @ values))
+            steps[..., own] += moves[..., 1:] - moves[..., :1]
+            base = base + moves[..., 0]
+            of_cells = moves @ values.T
+            log_rates = log_rates + of_cells
+            sums = sums * np.exp(of_cells)
+        moved = np.abs(log_rates - before)
+        if not (moved[np.isfinite(moved)] >= _SETTLED).any():
             break
     return log_rates, steps, base
-
-
-def _dispersion(raw: Floats, population: Population, found: Rates) -> float:
-    """Return by how much the variance of the label about its mean is larger than that mean, as moments tell."""
-    k = len(population.features.names)
-    squares = population.shares @ np.exp(2 * found.log_cells + found.variance)
-    return float(raw[k, k] / raw[-1, -1] - squares) / found.rate

@@ -61,52 +61,54 @@ def draw_rows(layout: Layout, mixture: Mixture, n_rows: int, seed: int) -> tuple
     ends = np.cumsum(mixture.weights) * n_rows
     sizes = np.diff(np.concatenate([[0], np.floor(ends + simulated.uniform(1)[0]).clip(0, n_rows)])).astype(np.int64)
     sizes[-1] = n_rows - sizes[:-1].sum()
-    states = [np.empty(n_rows, np.int64) for _ in layout.sources]
-    heights: list[Floats | None] = [np.zeros(n_rows) if s.kind == "number" else None for s in layout.sources]
-    start = 0
-    for component, size in enumerate(sizes):
-        rows = slice(start, start + size)
-        start += size
-        for at, source in enumerate(layout.sources):
-            first = layout.starts[at]
-            means = mixture.states[component, first : first + source.n_states]
-            levels = (np.argsort(simulated.uniform(size)) + simulated.uniform(size)) / max(size, 1)
-            of_number = heights[at]
-            if of_number is None:
-                states[at][rows] = _states_at(means, levels)
-            else:
-                states[at][rows], of_number[rows] = _numbers_at(means, mixture.spread[at], levels)
+    component = np.repeat(np.arange(len(sizes)), sizes)
+    first_rows = np.cumsum(sizes) - sizes
     order = np.argsort(simulated.uniform(n_rows))
-    return tuple(
-        _drawn(layout, source, of_states[order], None if of_heights is None else of_heights[order], simulated)
-        for source, of_states, of_heights in zip(layout.sources, states, heights, strict=True)
-    )
+    found = []
+    for at, source in enumerate(layout.sources):
+        ranks = np.empty(n_rows)
+        ranks[np.lexsort((simulated.uniform(n_rows), component))] = np.arange(n_rows)
+        levels = (ranks - first_rows[component] + simulated.uniform(n_rows)) / sizes[component]
+        means = mixture.states[:, layout.starts[at] : layout.starts[at] + source.n_states]
+        states, heights = _states_at(means, component, levels), None
+        if source.kind == "number":
+            states, heights = _numbers_at(means, float(mixture.spread[at]), component, levels)
+        found.append(_drawn(layout, source, states[order], None if heights is None else heights[order], simulated))
+    return tuple(found)
 
 
-def _states_at(means: Floats, levels: Floats) -> NDArray[np.int64]:
-    return np.asarray(np.searchsorted(np.cumsum(means[:-1]), levels, side="right"), dtype=np.int64)
+def _states_at(means: Floats, component: NDArray[np.int64], levels: Floats) -> NDArray[np.int64]:
+    """Return the state of each row: how many of the sums of its component's means lie at its level or below."""
+    found = np.zeros(len(levels), np.int64)
+    for ends in np.cumsum(means[:, :-1], axis=1).T:
+        found += ends[component] <= levels
+    return found
 
 
-def _numbers_at(means: Floats, spread: float, levels: Floats) -> tuple[NDArray[np.int64], Floats]:
+def _numbers_at(
+    means: Floats, spread: float, component: NDArray[np.int64], levels: Floats
+) -> tuple[NDArray[np.int64], Floats]:
     """Return 0 for a number, else the column of gaps, and the numbers; `means` are of number, gaps, rest."""
-    is_there = means[0] + means[-1]
-    states = np.where(levels < is_there, 0, 1 + _states_at(means[1:], levels - is_there))
-    mean = float(means[0] / is_there) if is_there > 0 else 0.0
-    within = np.clip(levels / max(is_there, 1e-12), 0.0, 1.0)
+    parts = means[:, 0] + means[:, -1]
+    is_there = parts[component]
+    states = np.where(levels < is_there, 0, 1 + _states_at(means[:, 1:], component, levels - is_there))
+    mean = np.divide(means[:, 0], parts, out=np.zeros(len(parts)), where=parts > 0)[component]
+    within = np.clip(levels / np.maximum(is_there, 1e-12), 0.0, 1.0)
     return states, np.where(states == 0, _beta(mean, spread, within), 0.0)
 
 
-def _beta(mean: float, spread: float, levels: Floats) -> Floats:
-    """Return quantiles of a beta distribution of this mean, its variance `spread` times mean * (1 - mean)."""
+def _beta(mean: Floats, spread: float, levels: Floats) -> Floats:
+    """Return quantiles of beta distributions of these means, their variance `spread` times mean * (1 - mean)."""
     from scipy.special import betaincinv
 
     if spread < _EVEN:
-        return np.full(len(levels), mean)
-    if spread > 1 - _EVEN or not _EVEN < mean < 1 - _EVEN:
-        return np.asarray(levels >= 1 - mean, dtype=np.float64)
-    size = 1 / spread - 1
-    found = betaincinv(mean * size, (1 - mean) * size, levels)
-    return np.asarray(np.where(np.isfinite(found), np.clip(found, 0.0, 1.0), mean), dtype=np.float64)
+        return mean
+    found = (levels >= 1 - mean).astype(np.float64)
+    middle = (mean > _EVEN) & (mean < 1 - _EVEN) & (spread <= 1 - _EVEN)
+    size, of_middle = 1 / spread - 1, mean[middle]
+    drawn = betaincinv(of_middle * size, (1 - of_middle) * size, levels[middle])
+    found[middle] = np.where(np.isfinite(drawn), np.clip(drawn, 0.0, 1.0), of_middle)
+    return found
 
 
 def _drawn(

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from analyses.kept_moments.answer import AnswerError, Floats, features_of, others_than
-from analyses.kept_moments.logistic import logistic
+from analyses.kept_moments.logistic import log_odds
+from analyses.kept_moments.models.choices import fitted
 from analyses.kept_moments.regression import regress
-from analyses.kept_moments.statistics import correlation
+from analyses.kept_moments.statistics import correlations
 from analyses.kept_moments.synthetic.rows import DrawnColumn, encoded
 from analyses.kept_moments.synthetic.sources import Layout
 from analyses.second_moments.released import ReleasedMoments
@@ -31,8 +32,7 @@ def tasks(layout: Layout, drawn: tuple[DrawnColumn, ...], has: Floats, label: st
     Returns:
         `correlation_difference`, mean of absolute differences; `regression_label` and `r_squared`, of the release
         and of the synthetic table; `classification_label`, and `classification_agreement`, the share of
-        synthetic rows that a logistic regression trained on them by scikit-learn and that of the release put in one
-        class, where scikit-learn is installed.
+        synthetic rows that a logistic regression trained on them and that of the release put in one class.
 
     Raises:
         AnswerError: the label is not in the release.
@@ -71,9 +71,8 @@ def _is_yes_no(layout: Layout, label: str) -> bool:
 def _correlations(release: ReleasedMoments, alike: ReleasedMoments) -> float | None:
     if len(release.names) < 2:
         return None
-    pairs = zip(correlation(release).table["correlation"], correlation(alike).table["correlation"], strict=True)
-    off = [abs(a - b) for a, b in pairs if a is not None and b is not None]
-    return float(np.mean(off)) if off else None
+    off = np.abs(correlations(release)[0] - correlations(alike)[0])[np.triu_indices(len(release.names), 1)]
+    return None if np.isnan(off).all() else float(np.nanmean(off))
 
 
 def _r_squared(moments: ReleasedMoments, label: str) -> float | None:
@@ -85,13 +84,9 @@ def _r_squared(moments: ReleasedMoments, label: str) -> float | None:
 
 
 def _agreement(layout: Layout, drawn: tuple[DrawnColumn, ...], label: str) -> float | None:
-    try:
-        from sklearn.linear_model import LogisticRegression
-    except ModuleNotFoundError:
-        return None
     moments = layout.moments
     try:
-        answer = logistic(moments, label)
+        weights = log_odds(moments, label)
     except AnswerError:
         return None
     features = [at for names in features_of(moments, others_than(moments, label)).values() for at in names]
@@ -100,7 +95,13 @@ def _agreement(layout: Layout, drawn: tuple[DrawnColumn, ...], label: str) -> fl
     is_yes = y[:, moments.names.index(label)] > 0
     if is_yes.all() or not is_yes.any():
         return None
-    trained = LogisticRegression(max_iter=500).fit(y[:, columns], is_yes).predict(y[:, columns])
-    weights = np.array(answer.table["log_odds_per_unit"], dtype=np.float64)
+    varies = [at for at in columns if np.ptp(y[:, at]) > 0]
+    rows, even = np.column_stack([y[:, varies], np.ones(len(y))]), np.full(len(y), 1 / len(y))
+    try:
+        trained = fitted(rows, even, (rows.T @ (even * is_yes))[:, None], np.zeros((rows.shape[1], 1)))
+    except np.linalg.LinAlgError:
+        return None
+    if np.isnan(trained).any():
+        return None
     own = moments.lower[columns] + moments.widths[columns] * y[:, columns]
-    return float(np.mean(trained == (own @ weights[:-1] + weights[-1] > 0)))
+    return float(np.mean((rows @ trained[:, 0] > 0) == (own @ weights[:-1] + weights[-1] > 0)))

@@ -1,6 +1,7 @@
 """Answers of a release beside NumPy on the pooled rows, without noise; and what cannot be answered."""
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -22,6 +23,8 @@ EVERY = {
     "ridge": {"label": "bank.income", "columns": THREE[1:]},
     "logistic": {"label": "bank.owns", "columns": THREE},
     "poisson": {"label": "bank.income", "columns": ["clinic.age", "clinic.risk"]},
+    "negative-binomial": {"label": "bank.income", "columns": ["clinic.age", "clinic.risk"]},
+    "gamma": {"label": "bank.income", "columns": ["clinic.age", "clinic.risk"]},
     "multinomial": {"label": "clinic.risk", "columns": THREE[1:]},
     "ordinal": {"label": "clinic.risk", "columns": THREE[1:]},
     "anova": {"value": "bank.income", "columns": ["clinic.risk", "bank.owns"]},
@@ -201,6 +204,14 @@ def test_a_column_that_does_not_vary_has_no_correlation_and_a_mean(tables):
 def test_what_cannot_be_answered_is_refused_by_name(release, name, given, text):
     with pytest.raises(AnswerError, match=text):
         ask(release, name, **given)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_an_answer_takes_less_than_half_a_second_of_a_processor(name, release):
+    ask(release, name, **EVERY[name])  # with what it imports
+    started_s = time.process_time()
+    ask(release, name, **EVERY[name])
+    assert time.process_time() - started_s < 0.5
 
 
 def test_only_noise_is_no_answer(tables):

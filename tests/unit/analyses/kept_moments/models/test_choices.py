@@ -1,5 +1,7 @@
 """Logistic regressions of categories from a release without noise beside those of statsmodels on the rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import statsmodels.api as sm
@@ -12,6 +14,7 @@ from analyses.kept_moments.questions import ask
 
 N_ROWS = 10_000
 COLUMNS = ["clinic.age", "shop.visits", "bank.owns"]
+NUMBER = ["bank.income"]
 
 
 @pytest.fixture(scope="module")
@@ -58,11 +61,13 @@ def test_a_yes_or_no_by_one_category_has_the_log_odds_of_the_table(case):
     assert found == pytest.approx([odds[1] - odds[0], odds[2] - odds[0], odds[0]], abs=1e-6)
 
 
-@pytest.mark.parametrize("name", ["multinomial", "ordinal"])
-def test_odds_by_numbers_have_intervals_only_where_somebody_vouches_that_the_numbers_are_normal(case, name):
-    given = {"label": "clinic.risk", "columns": ["shop.visits", "bank.owns"]}
+@pytest.mark.parametrize(
+    ("name", "label"), [("multinomial", "clinic.risk"), ("ordinal", "clinic.risk"), ("logistic", "clinic.risk=high")]
+)
+def test_odds_by_numbers_have_intervals_only_where_somebody_vouches_that_the_numbers_are_normal(case, name, label):
+    given = {"label": label, "columns": ["shop.visits", "bank.owns"]}
     found, vouched = ask(case[2], name, **given), ask(case[2], name, **given, normal=True)
-    by_categories = ask(case[2], name, label="clinic.risk", columns=["bank.owns"])
+    by_categories = ask(case[2], name, label=label, columns=["bank.owns"])
     for column in ("interval", "p_value"):
         assert set(found.table[column]) == {None}
         assert None not in vouched.table[column] + by_categories.table[column]
@@ -70,6 +75,23 @@ def test_odds_by_numbers_have_intervals_only_where_somebody_vouches_that_the_num
     assert found.notes[:2] == (SUPPOSED, UNSTATED)
     assert vouched.notes[:2] == (SUPPOSED, VOUCHED)
     assert not {SUPPOSED, UNSTATED, VOUCHED} & set(by_categories.notes)
+
+
+def test_a_logistic_model_is_the_multinomial_one_and_by_moments_alone_where_noise_leaves_no_population(case):
+    given = {"label": "clinic.risk=high", "columns": ["bank.owns", "bank.income"], "normal": True}
+    found, same = (ask(case[2], name, **given) for name in ("logistic", "multinomial"))
+    for column in ("log_odds_per_unit", "interval", "p_value"):
+        assert found.table[column] == same.table[column]
+    part = case[2].part([*given["columns"], given["label"]])
+    noise = np.linalg.eigvalsh(part.centred.matrix[:-1, :-1])[0] / part.noise_level
+    noisy = replace(case[2], deviation=case[2].deviation * noise)  # one level: enough for moments, and no population
+    with pytest.raises(AnswerError, match="does not vary beyond the noise"):
+        ask(noisy, "multinomial", **given)
+    with_category, of_number = ask(noisy, "logistic", **given), ask(noisy, "logistic", **given | {"columns": NUMBER})
+    assert with_category.table["interval"] == [None] * 3
+    assert "weights by moments" in " ".join(with_category.notes)
+    assert None not in with_category.table["log_odds_per_unit"] + with_category.table["noise_error"]
+    assert None not in of_number.table["interval"]
 
 
 @pytest.mark.parametrize("name", ["multinomial", "ordinal"])

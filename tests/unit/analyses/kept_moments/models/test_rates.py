@@ -1,4 +1,4 @@
-"""Poisson regressions of a release without noise beside those of statsmodels on the rows; and what has none."""
+"""Log-linear models of a release without noise beside those of statsmodels on the rows; and what has none."""
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from results.generic.answer import ReleaseAnswer
 
 N_ROWS = 20_000
 COLUMNS = ["clinic.age", "shop.visits", "clinic.risk", "bank.owns"]
+LOG = sm.families.links.Log()
 NAMES = ["clinic.age", "shop.visits", "clinic.risk=middle", "clinic.risk=high", "bank.owns"]
 WEIGHTS = [0.03, -0.3, 0.5, 1.0, 0.4]
 
@@ -78,12 +79,60 @@ def test_rates_by_numbers_have_intervals_only_where_somebody_vouches_that_the_nu
     assert None not in ask(release, "poisson", label="bank.claims", columns=["clinic.risk"]).table["interval"]
 
 
+def drawn_again(tables, name, seed=7):
+    """Replace claims by numbers of the same mean and a variance that grows with its square."""
+    joint, rng = joint_of(tables), np.random.default_rng(seed)
+    rate = sum(w * joint[one] for w, one in zip(WEIGHTS, NAMES, strict=True)) - 2.5 + joint["bank.log_days"]
+    scaled = np.exp(rate) * rng.gamma(2.0, 0.5, N_ROWS)
+    values = tables["bank"].values.copy()
+    values[:, 2] = np.clip(rng.poisson(scaled) if name == "negative-binomial" else scaled, 0, 30)
+    bank = type(tables["bank"])(tables["bank"].schema, values, tables["bank"].ids_digest)
+    changed = {**tables, "bank": bank}
+    return joint_of(changed), released(changed, plan_of(changed, epsilon=1000.0))
+
+
+@pytest.mark.parametrize("name", ["negative-binomial", "gamma"])
+def test_models_of_other_variances_are_near_those_of_statsmodels_with_an_offset(tables, name):
+    joint, release = drawn_again(tables, name)
+    features = np.column_stack([*(joint[one] for one in NAMES), np.ones(N_ROWS)])
+    claims, days = joint["bank.claims"], joint["bank.log_days"]
+    same = sm.GLM(claims, features, family=sm.families.Poisson(), offset=days).fit(cov_type="HC0")
+    found = ask(release, name, label="bank.claims", columns=COLUMNS, offset="bank.log_days", normal=True)
+    what = "rate" if name == "negative-binomial" else "mean"
+    weights = np.array(found.table[f"log_{what}_per_unit"])
+    assert np.abs((weights - same.params) / same.bse).max() < 0.5
+    assert found.table["chance_error"] == pytest.approx(same.bse.tolist(), rel=0.35)
+    assert found.about["dispersion"] == pytest.approx(0.5, abs=0.1)
+    kinds = {"negative-binomial": sm.families.NegativeBinomial(alpha=0.5), "gamma": sm.families.Gamma(LOG)}
+    own = sm.GLM(np.maximum(claims, 1e-3) if name == "gamma" else claims, features, family=kinds[name], offset=days)
+    likeliest = own.fit()
+    assert np.abs((weights - likeliest.params) / same.bse).max() < 2.0
+    by_group = ask(release, name, label="bank.claims", columns=["clinic.risk"])
+    groups = np.column_stack([features[:, 2:4], np.ones(N_ROWS)])
+    exact = sm.GLM(own.endog, groups, family=kinds[name]).fit().params
+    assert by_group.table[f"log_{what}_per_unit"] == pytest.approx(exact.tolist(), abs=1e-3)
+    assert None not in by_group.table["interval"]
+
+
 def test_rates_by_one_category_are_the_means_of_its_groups(tables, release):
     joint = joint_of(tables)
     found = ask(release, "poisson", label="bank.claims", columns=["clinic.risk"])
     means = [joint["bank.claims"][joint[f"clinic.risk={one}"] == 1].mean() for one in ("low", "middle", "high")]
     expected = [np.log(means[1] / means[0]), np.log(means[2] / means[0]), np.log(means[0])]
     assert found.table["log_rate_per_unit"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_errors_by_categories_alone_are_those_of_statsmodels(tables, release):
+    joint = joint_of(tables)
+    features = np.column_stack([joint[one] for one in NAMES[2:4]] + [np.ones(N_ROWS)])
+    given = {"label": "bank.claims", "columns": ["clinic.risk"]}
+    likeliest = sm.GLM(joint["bank.claims"], features, family=sm.families.Poisson()).fit(scale="X2")
+    assert ask(release, "poisson", **given).table["chance_error"] == pytest.approx(likeliest.bse.tolist(), rel=0.25)
+    likeliest = sm.Logit(joint["bank.owns"], features).fit(disp=0)
+    for name in ("multinomial", "logistic"):
+        found = ask(release, name, label="bank.owns", columns=["clinic.risk"]).table
+        assert found["log_odds_per_unit"] == pytest.approx(likeliest.params.tolist(), abs=1e-5)
+        assert found["chance_error"] == pytest.approx(likeliest.bse.tolist(), rel=0.25)
 
 
 def test_small_parts_are_numbers_and_three_categories_are_an_approximation(tables):
