@@ -248,12 +248,17 @@ def _meaning(
         _check_one_of_each(keys, owners)
         columns = ",".join(f"{party}.{name}" for party, name in keys)
         return "cross-table", "groups" if having else "", {"columns": columns, **having} if having else {}, list(keys)
-    if kinds == {"avg"} and len(keys) == len(found["avg"]) == 1:
-        (value,), by = found["avg"][0], keys[0]
-        return "second-moments", "group-means", {"value": ".".join(value), "by": ".".join(by), **having}, [by, value]
-    if kinds == {"avg"}:
-        raise SqlError("one avg by one column of GROUP BY is one question: ask further ones of the same release")
-    raise SqlError(f"{', '.join(sorted(kinds))} by groups is not offered: ask avg, and count(*), which it states too")
+    if beside := ", ".join(sorted(kinds - {"avg", "sum"})):
+        raise SqlError(f"{beside} by groups is not offered: ask avg, sum and count(*)")
+    value, *others = dict.fromkeys(numbers)
+    if others:
+        raise SqlError("avg and sum of one column by groups are one question: ask further ones of the same release")
+    given = {"value": ".".join(value), **having}
+    if len(keys) == 1:
+        return "second-moments", "group-means", {**given, "by": ".".join(keys[0])}, [keys[0], value]
+    _check_one_of_each([*keys, value], owners)
+    columns = ",".join(f"{party}.{name}" for party, name in keys)
+    return "cross-table", "group-means", {**given, "columns": columns}, [*keys, value]
 
 
 def _quantile(

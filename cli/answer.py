@@ -2,14 +2,15 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analyst.connection import ClientConfig, connect
 from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_result
-from results.generic.result import Result
+
+if TYPE_CHECKING:
+    from results.generic.result import Result
 
 Names = Annotated[list[str] | None, typer.Option("--columns", help="Columns, `party.column`; all where none is named.")]
 
@@ -22,9 +23,9 @@ def answer(
     client: Client = DEFAULT_CLIENT,
     columns: Names = None,
     label: Annotated[str | None, typer.Option(help="Regressions: column that is to be explained.")] = None,
-    offset: Annotated[str | None, typer.Option(help="poisson: column with the logarithm of the exposure.")] = None,
+    offset: Annotated[str | None, typer.Option(help="Rates: column with the logarithm of the exposure.")] = None,
     normal: Annotated[
-        bool, typer.Option("--normal", help="poisson, multinomial, ordinal: numbers are near normal; for intervals.")
+        bool, typer.Option("--normal", help="Rates and odds: numbers are near normal; for intervals by them.")
     ] = False,
     ridge: Annotated[float | None, typer.Option(help="regress: penalty on squared coefficients.")] = None,
     k: Annotated[int | None, typer.Option(help="components, factors, canonical-correlation: how many.")] = None,
@@ -36,7 +37,7 @@ def answer(
     across: Annotated[str | None, typer.Option(help="crosstab: categories from left to right.")] = None,
     value: Annotated[str | None, typer.Option(help="group-means, contrasts, anova, quantiles: the number.")] = None,
     time: Annotated[str | None, typer.Option(help="survival, hazard-ratios: column of 2 * interval + event.")] = None,
-    width: Annotated[float | None, typer.Option(help="survival, quantiles: length of an interval; else 1.")] = None,
+    width: Annotated[float | None, typer.Option(help="survival, quantiles, group-means: length of a bin.")] = None,
     q: Annotated[float | None, typer.Option("--q", help="quantiles: which one; by default 0.5.")] = None,
     at_least: Annotated[float | None, typer.Option(help="groups, group-means: least noisy count of rows.")] = None,
     by: Annotated[str | None, typer.Option(help="Groups: a column of categories.")] = None,
@@ -98,16 +99,18 @@ def _names(given: list[str] | None) -> list[str] | None:
     return [one.strip() for name in given for one in name.split(",")] if given else None
 
 
-def _found(release: str, client: Path) -> Result:
+def _found(release: str, client: Path) -> "Result":
     """Return the result of a file if there is one of this name, else of a job."""
-    from analyst.client import result_of
     from results.saved import load
 
     if Path(release).is_file():
         return load(release)
+    from analyst.client import result_of  # with what connects to a coordinator, as a file does not
+    from analyst.connection import ClientConfig, connect
+
     config = ClientConfig.load(client)
 
-    async def fetched() -> Result:
+    async def fetched() -> "Result":
         async with connect(config) as coordinator:
             view = await coordinator.show(release)
         if view.state != "DONE":

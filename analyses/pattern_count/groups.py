@@ -1,4 +1,4 @@
-"""Groups of counted rows: which are large enough, and the quantiles of a number that was counted in bins."""
+"""Groups of counted rows: which are large enough, and means, sums and quantiles of a number that was counted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +12,8 @@ from analyses.kept_moments.answer import Answer, AnswerError, Floats, ends, inte
 
 MAX_KEYS = 3
 """Most columns that rows are grouped by."""
+
+_BY_NOISE = "intervals of sums are by noise alone: about the rows that were counted"
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Groups:
         if fields["method"] != "mpc":
             raise AnswerError(f"counts by method {fields['method']} have errors that depend on each other: ask by mpc")
         if value and value in fields["labels"]:
-            raise AnswerError(f"column {value!r} is a category: quantiles are of integers, or of bins by their numbers")
+            raise AnswerError(f"column {value!r} is a category: name a column of integers, or of bins by their numbers")
         counts, errors = (np.array(fields[name], dtype=np.float64) for name in ("counts", "standard_errors"))
         others = tuple(axis for axis, name in enumerate(columns) if name not in wanted)
         table, variance = counts.sum(others), float((errors**2).sum(others).max())
@@ -98,6 +100,67 @@ def groups(counted: Groups, *, at_least: float = 0.0) -> Answer:
         },
         {"at_least": float(at_least), "groups": len(counts), "left_out": len(counts) - len(kept)},
         ("the limit is compared with noisy counts: a group near it may be shown or left out by the noise alone",),
+    )
+
+
+def means(counted: Groups, *, width: float | None = None, at_least: float | None = None) -> Answer:
+    """Return mean and sum of a number in each group, from counts of its values or of its bins.
+
+    Sums are linear in the counts, so their error by noise is closed; that of a mean m is that of the sum of x - m over
+    the rows. By chance a mean has the variance of the number within its group, as counts tell it, over the rows; in a
+    bin numbers are even, which adds the square of its width / 12.
+
+    Args:
+        counted: counts by group and value.
+        width: length of a bin: bin i holds numbers from i to i + 1 widths. None where values are the integers counted.
+        at_least: noisy count of rows below which a group is left out; None for no limit.
+
+    Raises:
+        AnswerError: the width or the limit is not possible.
+    """
+    if width is not None and not (width > 0 and np.isfinite(width)):
+        raise AnswerError(f"the width of a bin must be above 0, got {width:g}")
+    if at_least is not None and not np.isfinite(at_least):
+        raise AnswerError(f"the limit must be a number of rows, got {at_least:g}")
+    n_bins = counted.counts.shape[1]
+    values = counted.first + np.arange(n_bins, dtype=np.float64)
+    if width is not None:
+        values = (values + 0.5) * width
+    deviation, rows = float(np.sqrt(counted.variance)), counted.counts.sum(axis=1)
+    kept = np.flatnonzero(rows >= (-np.inf if at_least is None else at_least))
+    counts, rows = counted.counts[kept], rows[kept]
+    sums, size = counts @ values, np.where(rows > 4 * deviation * np.sqrt(n_bins), rows, np.nan)
+    half_bin = (width or 0.0) / 2
+    ends_of_all = float(values[0]) - half_bin, float(values[-1]) + half_bin
+    mean = np.clip(sums / size, *ends_of_all)
+    off = values - mean[:, None]
+    noise = deviation * np.sqrt((off**2).sum(axis=1)) / size
+    spread = np.maximum((counts * off**2).sum(axis=1) / size, 0.0) + half_bin**2 / 3
+    chance = np.sqrt(spread / size)
+    of_sums = np.full(len(kept), deviation * np.sqrt((values**2).sum()))
+    notes = [_BY_NOISE]
+    if width is not None:
+        notes.append("numbers are taken to be even within a bin: a mean may be off by half of a width besides")
+    if hidden := int(np.isnan(size).sum()):
+        notes.append(f"{hidden} groups have rows that are not distinguishable from noise")
+    if left_out := len(counted.counts) - len(kept):
+        notes.append(f"{left_out} groups have noisy counts below {at_least:g}, and are left out")
+    return Answer(
+        "group-means",
+        {
+            **counted.columns(kept.tolist()),
+            "mean": numbers(mean),
+            "noise_error": numbers(noise),
+            "chance_error": numbers(chance),
+            "interval": intervals(mean, np.hypot(noise, chance), *ends_of_all),
+            "sum": numbers(sums),
+            "sum_noise_error": numbers(of_sums),
+            "sum_interval": intervals(sums, of_sums),
+            "rows": numbers(rows),
+            "rows_noise_error": numbers(np.full(len(kept), deviation * np.sqrt(n_bins))),
+        },
+        {"bin_width": width},
+        tuple(notes),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analyses.kept_moments.answer import Answer, Question, answered
-from analyses.pattern_count.groups import Groups, groups, quantiles
+from analyses.pattern_count.groups import Groups, groups, means, quantiles
 from analyses.pattern_count.hazards import hazard_ratios
 from analyses.pattern_count.life_table import Courses, survival
 from analyses.pattern_count.sum_answers import QUARTILES, distribution
@@ -24,6 +24,16 @@ def _groups(fields: Fields, columns: Sequence[str], at_least: float = 0.0) -> An
     return groups(Groups.of(fields, columns), at_least=float(at_least))
 
 
+def _group_means(
+    fields: Fields,
+    value: str,
+    columns: Sequence[str] = (),
+    width: float | None = None,
+    at_least: float | None = None,
+) -> Answer:
+    return means(Groups.of(fields, columns, value), width=width, at_least=at_least)
+
+
 def _quantiles(fields: Fields, value: str, columns: Sequence[str] = (), q: float = 0.5, width: float = 1.0) -> Answer:
     return quantiles(Groups.of(fields, columns, value), q=float(q), width=float(width))
 
@@ -38,6 +48,7 @@ QUESTIONS: Mapping[str, Question] = {
     "survival": Question(_survival, ("time", "by", "width"), ("time",)),
     "hazard-ratios": Question(_hazard_ratios, ("time", "by"), ("time",)),
     "groups": Question(_groups, ("columns", "at_least"), ("columns",)),
+    "group-means": Question(_group_means, ("value", "columns", "width", "at_least"), ("value",)),
     "quantiles": Question(_quantiles, ("value", "columns", "q", "width"), ("value",)),
     "distribution": Question(_distribution, ("powers", "quantiles")),
 }

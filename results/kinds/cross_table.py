@@ -14,7 +14,7 @@ from results.generic.beyond_noise import beyond_noise
 from results.generic.own_rows import Floats
 from results.generic.result import Columns
 from results.generic.text import closing_lines, table_lines
-from results.kinds.pattern_count import PatternCountResult, values_of
+from results.kinds.pattern_count import PatternCountResult, asked_again, values_of
 
 MAX_ACROSS = 12
 """Maximum number of categories from left to right; a longer table is a list of patterns."""
@@ -42,7 +42,7 @@ class CrossTableResult(PatternCountResult):
             table[head] = [_cell(*(part[at] for part in line)) for line in (*zip(*of_lines, strict=True), of_totals)]
         lines += table_lines(table)
         lines.append("+- is half of a 95 % interval; < is a count that is not distinguishable from 0")
-        return [*lines, *closing_lines(fields)]
+        return [*lines, *asked_again(fields), *closing_lines(fields)]
 
     @staticmethod
     def panels_of(fields: Mapping[str, Any]) -> tuple[AnyPanel, ...]:

@@ -46,7 +46,7 @@ class PatternCountResult(Result):
                 else f"{lost} patterns have counts that are not"
             )
             lines.append(f"{which} distinguishable from 0")
-        return [*lines, *closing_lines(fields)]
+        return [*lines, *asked_again(fields), *closing_lines(fields)]
 
     @staticmethod
     def panels_of(fields: Mapping[str, Any]) -> tuple[AnyPanel, ...]:
@@ -109,6 +109,15 @@ class PatternCountResult(Result):
             if self.fields.get(field) is not None:
                 shown[called] = np.array(self.fields[field]).ravel().tolist()
         return shown
+
+
+def asked_again(fields: Mapping[str, Any]) -> list[str]:
+    """Return a line with the questions that the counts answer; none by methods whose errors depend on each other."""
+    from analyses.pattern_count.questions import QUESTIONS
+
+    of_sums = fields.get("counted") == "sums"
+    names = ["distribution"] if of_sums else list(QUESTIONS)
+    return [f"moiety answer JOB QUESTION, at no further cost: {', '.join(names)}"] if fields["method"] == "mpc" else []
 
 
 def patterns_of(fields: Mapping[str, Any]) -> list[tuple[int | str, ...]]:

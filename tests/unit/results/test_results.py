@@ -10,6 +10,7 @@ from analyst_results import NAMES, found, own_rows, view_of
 from registry_jobs import VARIANTS
 from typer.testing import CliRunner
 
+from analyses.pattern_count.questions import QUESTIONS
 from analyses.registry import ANALYSES
 from analyst.client import result_of
 from cli.main import app
@@ -248,6 +249,10 @@ def test_counts_of_a_job_answer_how_long_rows_last_also_from_a_file_in_the_termi
     median = [*asked[:2], "quantiles", "--value", "bank.code", "--q", "0.5", "--format", "json"]
     (middle,) = json.loads(CliRunner().invoke(app, median).output)["table"]["quantile"]
     assert counts[: int(middle)].sum() <= counts.sum() / 2 <= counts[: int(middle) + 1].sum()
+    spent = [*asked[:2], "group-means", "--value", "bank.code", "--format", "json"]
+    (mean,) = json.loads(CliRunner().invoke(app, spent).output)["table"]["mean"]
+    assert mean == pytest.approx(np.average(range(4), weights=counts))
+    assert f"moiety answer JOB QUESTION, at no further cost: {', '.join(QUESTIONS)}" in result.lines_of(result.fields)
     refused = CliRunner().invoke(app, [*asked[:2], "means"])
     assert (refused.exit_code, "there are survival, hazard-ratios" in refused.output) == (2, True)
     refused = CliRunner().invoke(app, asked[:3])

@@ -56,6 +56,37 @@ def test_quantiles_by_group_are_those_of_the_rows_within_a_bin_and_their_interva
     assert 0.9 < np.mean(held) < 0.995
 
 
+def test_means_and_sums_by_three_keys_are_those_of_the_rows_and_their_intervals_hold():
+    region, owns, number = rows_of()
+    fields = fields_of((region, owns, number))
+    given = {"value": "shop.spent", "columns": ["clinic.region", "bank.owns"]}
+    found = ask_counts(fields, "group-means", given).table
+    binned = ask_counts(fields, "group-means", {**given, "width": 2.0}).table
+    for at, (place, one) in enumerate((place, one) for place in range(3) for one in (0, 1)):
+        mine = number[(region == place) & (owns == one)]
+        assert (found["clinic.region"][at], found["bank.owns"][at]) == (REGIONS[place], str(one))
+        assert found["mean"][at] == pytest.approx(np.floor(mine).mean())
+        assert found["sum"][at] == pytest.approx(np.floor(mine).sum())
+        assert found["chance_error"][at] == pytest.approx(np.floor(mine).std() / np.sqrt(len(mine)))
+        assert binned["mean"][at] == pytest.approx(2 * mine.mean(), abs=0.3)
+        assert found["rows"][at] == len(mine)
+    three = {**fields, "counts": np.array(fields["counts"])[None], "columns": ["audit.late", *fields["columns"]]}
+    three["categories"] = {**fields["categories"], "audit.late": [0, 0]}
+    three["standard_errors"] = np.zeros((1, 2, N_BINS, 3))
+    of_three = ask_counts(three, "group-means", {**given, "columns": [*given["columns"], "audit.late"]}).table
+    assert of_three["mean"] == found["mean"]
+    rng, held, of_sums = np.random.default_rng(1), [], []
+    true = np.floor(np.clip(np.random.default_rng(5).gamma(4.0, 1.5, 1_000_000), 0, N_BINS - 1e-9)).mean()
+    for run in range(200):
+        rows = rows_of(seed=run)
+        answer = ask_counts(fields_of(rows, 3.0, rng), "group-means", {**given, "columns": ["clinic.region"]}).table
+        held.append(answer["interval"][0][0] <= true <= answer["interval"][0][1])
+        low, high = answer["sum_interval"][0]
+        of_sums.append(low <= np.floor(rows[2][rows[0] == 0]).sum() <= high)
+    assert 0.9 < np.mean(held) < 0.995
+    assert 0.9 < np.mean(of_sums) < 0.995
+
+
 def test_groups_are_left_out_by_their_noisy_count_and_those_near_the_limit_are_marked():
     region, owns, _ = rows = rows_of()
     found = ask_counts(
@@ -76,7 +107,7 @@ def test_groups_are_left_out_by_their_noisy_count_and_those_near_the_limit_are_m
 @pytest.mark.parametrize(
     ("name", "given", "text"),
     [
-        ("means", {}, "no question 'means'; there are survival, hazard-ratios, groups, quantiles, distribution"),
+        ("means", {}, "no question 'means'; there are survival, hazard-ratios, groups, group-means, quantiles"),
         ("groups", {}, "the question groups needs columns"),
         ("groups", {"columns": ["bank.none"]}, r"the table has no column 'bank\.none'"),
         ("groups", {"columns": ["bank.owns"], "at_least": float("nan")}, "the limit must be a number of rows, got nan"),
@@ -84,6 +115,9 @@ def test_groups_are_left_out_by_their_noisy_count_and_those_near_the_limit_are_m
         ("quantiles", {"value": "clinic.region"}, r"'clinic\.region' is a category"),
         ("quantiles", {"value": "shop.spent", "columns": ["shop.spent"]}, "is named twice"),
         ("quantiles", {"value": "shop.spent", "q": 1.0}, "q must be above 0 and below 1, got 1"),
+        ("group-means", {"value": "clinic.region"}, r"'clinic\.region' is a category: name a column of integers"),
+        ("group-means", {"value": "shop.spent", "width": -1.0}, "the width of a bin must be above 0, got -1"),
+        ("group-means", {"value": "shop.spent", "at_least": float("nan")}, "the limit must be a number of rows"),
         ("quantiles", {"value": "shop.spent", "width": 0.0}, "the width of a bin must be above 0, got 0"),
     ],
 )
