@@ -46,11 +46,8 @@ class WaveTarget(NoisyTarget):
 
 def _row(mechanism: Wave | SignResponse, value: int) -> Floats:
     if isinstance(mechanism, Wave):
-        found: Floats = mechanism.weights_of(value) / mechanism.total
-        return found
-    a, b, last = mechanism.odds.favoured, mechanism.odds.other, mechanism.n_inputs - 1
-    plus = (b * (last - value) + a * value) / mechanism.total
-    return np.array([1 - plus, plus])
+        return np.asarray(mechanism.weights_of(value) / mechanism.total)
+    return np.asarray(mechanism.weights_of(np.array([value]))[0] / mechanism.total)
 
 
 @dataclass(frozen=True)
@@ -152,7 +149,7 @@ _ODDS = Odds.of_epsilon(2.0)
 LOCAL_RESPONSES: dict[str, Entry] = {
     "wave": Entry(
         "response of a square wave, seen by anybody",
-        ("distribution:wave",),
+        ("distribution:wave", "distribution:piecewise"),
         lambda: WaveTarget(Wave.square(16, _ODDS), (2, 13)),
     ),
     "wave-empty": Entry(
@@ -170,7 +167,11 @@ LOCAL_RESPONSES: dict[str, Entry] = {
         ("distribution:triangle",),
         lambda: WaveTarget(Wave.of_shape("triangle", 16, _ODDS), (2, 13)),
     ),
-    "sign-response": Entry("sign response, seen by anybody", (), lambda: WaveTarget(SignResponse(16, _ODDS), (0, 15))),
+    "sign-response": Entry(
+        "sign response, seen by anybody",
+        ("distribution:sign",),
+        lambda: WaveTarget(SignResponse(16, _ODDS, has_empty=True), (0, 15)),
+    ),
     "hashed-by-name": Entry(
         "response of an input hashed by the respondent's name, seen by anybody",
         ("distribution:bins", "distribution:hashed"),

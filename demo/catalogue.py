@@ -200,8 +200,8 @@ DEMOS = (
         (Option("buckets", int, "Parts of the range of ages.", "parameters.buckets", (2, 1024)),),
         methods_of(
             "parameters.method",
-            "wave trapezoid triangle bins direct hashed hadamard tree haar masked",
-            dict.fromkeys(("bins", "direct", "hashed", "hadamard"), BINS),
+            "wave trapezoid triangle piecewise sign bins direct hashed hadamard tree haar masked",
+            {**dict.fromkeys(("bins", "direct", "hashed", "hadamard"), BINS), "sign": {"parameters.queries": []}},
         ),
     ),
     Demo(

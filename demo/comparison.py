@@ -113,6 +113,8 @@ def _(plan: PcaPlan, found: Found) -> Picture:
 
 @picture_of.register
 def _(plan: DistributionPlan, found: Found) -> Picture:
+    if found.result["probabilities"] is None:
+        return picture_of_result(found.result)
     return Picture((density_of(found.result, title=found.result["method"], exact=found.reference.tolist()),))
 
 
@@ -228,15 +230,18 @@ def _(plan: MomentsPlan, found: Found) -> _Scores:
 
 @_scores.register
 def _(plan: DistributionPlan, found: Found) -> _Scores:
-    ours, exact = np.array(found.result["probabilities"]), found.reference
     lower, upper = plan.params.known_range
+    mean = ("mean", found.result["mean"], float(lower + (upper - lower) * mean_of(found.reference)))
+    if found.result["probabilities"] is None:
+        return [mean]
+    ours, exact = np.array(found.result["probabilities"]), found.reference
     levels = [level for level, _ in found.result["quantiles"]]
     inverse = lower + (upper - lower) * quantiles(exact, np.array(levels))
     each = zip(found.result["quantiles"], inverse, strict=True)
     return [
         ("mean distance of cumulative distributions (W1), in ranges", wasserstein(ours, exact), 0.0),
         ("largest such distance (KS)", kolmogorov_smirnov(ours, exact), 0.0),
-        ("mean", found.result["mean"], float(lower + (upper - lower) * mean_of(exact))),
+        mean,
         *((f"{100 * level:g} % are below", value, float(true)) for (level, value), true in each),
     ]
 

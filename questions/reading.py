@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from analyses.distribution.inquiry import MASKED
+from analyses.distribution.methods import MASKED
 from analyses.job.job import JobError
 from analyses.matrix_factorization.devices.question import NAME as FACTORIZATION
 from analyses.matrix_factorization.devices.question import FactorQuestion

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AwareDatetime, Field, model_validator
 
-from analyses.distribution.inquiry import DistributionParams, Inquiry, Range, takes_choices
+from analyses.distribution.inquiry import DistributionParams, Inquiry, Range
+from analyses.distribution.methods import Answered, takes_choices
 from analyses.distribution.shuffled import analyst_view
 from analyses.job.job import Delta, Epsilon, JobError, Name
 from dp.cost.accounting import CalibrationError
@@ -25,6 +26,7 @@ from dp.cost.report import privacy_report
 from dp.cost.views import MEMBER_UNIT, VIEWS
 from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.public_choice import PublicChoices
+from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave
 from entropy import Entropy
 from questions.question import Asked, Question
@@ -64,7 +66,8 @@ class SurveyQuestion(DistributionParams, Question):
         analysis: the name of the analysis.
         record: each device's `[[records]]` says where it keeps this.
         range: range of the number; values outside it count as its nearer end.
-        buckets, method, bins, fine, smoothing, queries, quantiles: see `DistributionParams`.
+        buckets, method, bins, fine, half_width, top, estimate, tau, smoothing, queries, quantiles: see
+            `DistributionParams`.
         epsilon: epsilon of one response, at delta 0.
         delta: at which the report states what a response costs; the promise at delta 0 holds whatever it is.
         until: the survey ends then, by the coordinator's clock. No decision of a device depends on it.
@@ -80,7 +83,7 @@ class SurveyQuestion(DistributionParams, Question):
     analysis: Literal["distribution"] = "distribution"
     record: Name
     range: Range
-    method: Literal["wave", "trapezoid", "triangle", "bins", "direct", "hashed", "hadamard", "tree", "haar"] = "wave"
+    method: Answered = "wave"
     epsilon: Epsilon
     delta: Delta = 1e-6
     until: AwareDatetime
@@ -176,6 +179,7 @@ class AskedQuestion(Asked):
             raise JobError(f"method: {self.question.method} makes a new choice for each question; the record is fixed")
         names = {"record", "range", "buckets", "method", "bins", "fine", "epsilon"}
         tree = self.question.model_dump(mode="json", include=names) | {"favoured": self.question.inquiry.favoured}
+        tree |= self.question.model_dump(mode="json", include={"half_width", "top"}, exclude_none=True)
         return hashlib.sha256(b"moiety survey fixed response:" + _canonical(tree)).digest()
 
     def respond(self, value: int, respondent: str, entropy: Entropy) -> int:
@@ -187,7 +191,7 @@ class AskedQuestion(Asked):
             entropy: the respondent's randomness.
         """
         mechanism, values = self.question.inquiry.response, np.array([value], dtype=np.int64)
-        if isinstance(mechanism, Wave):
+        if isinstance(mechanism, Wave | SignResponse):
             return int(mechanism.respond(values, entropy)[0])
         return int(mechanism.respond(values, self.choices([respondent]), entropy)[0])
 

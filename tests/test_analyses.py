@@ -26,7 +26,7 @@ OFFERED_BESIDE = {"forecast"}
 OF_ITS_OWN = {
     "circuit": {"errors", "exclusion", "functions", "program", "proven", "steps"},
     "clustering": {"certainty", "grid", "local_clustering", "noisy_lloyd", "partition_tree", "weighted_clustering"},
-    "distribution": {"cohorts", "inquiry", "masked", "questions", "shuffled", "survey"},
+    "distribution": {"cohorts", "inquiry", "masked", "methods", "questions", "shuffled", "survey"},
     "joint_sums": {"estimate"},
     "kept_moments": {
         "answer",

@@ -1,19 +1,23 @@
 """The errors of a distribution before anybody has answered."""
 
+from collections.abc import Callable
 from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.distribution.estimates.estimate import queried
-from analyses.distribution.estimates.intervals import intervals_of_counts
+from analyses.distribution.estimates.intervals import Intervals, intervals_of_counts, intervals_of_responses
+from analyses.distribution.estimates.noise_of_responses import sizes_of_levels
 from analyses.distribution.estimates.wave_estimate import most_seconds
-from analyses.distribution.estimates.wave_moments import moments
+from analyses.distribution.estimates.wave_moments import moments, sign_mean
 from analyses.distribution.estimates.wave_operator import WaveOperator
-from analyses.distribution.inquiry import DistributionParams, Inquiry, Mechanism, Oracle
+from analyses.distribution.inquiry import DistributionParams, Inquiry
+from analyses.distribution.methods import Mechanism, OfFrequencies, Oracle
 from analyses.distribution.plan import DistributionPlan
 from analyses.job.forecast import NORMAL_95, Forecast, Quantity, Signal
 from analyses.sums.tree_counts import TreeCounts
+from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave
 
 Floats = NDArray[np.float64]
@@ -25,11 +29,23 @@ _OF_MEAN = (
     "In the best case nearly all values are in the middle of the range. In the bad case nearly half of them are at "
     "either end."
 )
+_OF_SIGNS = (
+    "In one case all values are in the middle of the range, in the other nearly half of them at either end: the error "
+    "differs little."
+)
 _OF_COUNTS = (
     "In the best case nearly all values are in the middle of the range, so dense about a quantile that it has no "
     "error, and a bucket that nobody is in comes out as 0. In the bad case they are at a bound, and about a quantile a "
     "tenth as dense as if they were spread evenly."
 )
+
+_OF_TREES = (
+    "In the best case nearly all values are in the middle of the range, so dense about a quantile that it has no "
+    "error, and a bucket that nobody is in comes out as 0. In the bad case they are at a bound or in halves at both, "
+    "and about a quantile a tenth as dense as if they were spread evenly."
+)
+_CASES = ("even", "middle", "lower")
+"""Cases of `_shares` that the ranges of an error cover; the first is that of the forecast."""
 
 _LONG = "The coordinator's estimate takes about"
 WORTH_SAYING_S = 5.0
@@ -43,7 +59,7 @@ def rows_of(plan: DistributionPlan) -> int:
 
 
 def signal(plan: DistributionPlan) -> Signal | None:
-    """Return the noise of a count beside all rows, or of a share beside 1; None for responses about trees."""
+    """Return the noise of a count beside all rows, or of a share or mean beside 1; None for responses about trees."""
     mechanism, rows = plan.mechanism, rows_of(plan)
     if mechanism is None:
         noise = sqrt(plan.tree.variance(plan.n_parties))
@@ -51,7 +67,7 @@ def signal(plan: DistributionPlan) -> Signal | None:
     if isinstance(mechanism, Oracle):
         noise = sqrt(float(mechanism.variance) / rows)
         return Signal("the standard error of a share", noise, "the largest share", 1.0, "of all rows", rows_power=0.5)
-    if isinstance(mechanism, Wave):
+    if isinstance(mechanism, Wave | SignResponse):
         noise = _error_of_mean(plan.params, mechanism, rows)
         return Signal("the standard error of the mean", noise, "the range", 1.0, "ranges", rows_power=0.5)
     return None
@@ -80,19 +96,6 @@ def forecast_of_responses(
         unit: unit of the number, in words.
         assumptions: under which values are spread evenly over the range.
     """
-    lower, upper = params.known_range
-    if isinstance(mechanism, Wave):
-        best, error, bad = (
-            (upper - lower) * _error_of_mean(params, mechanism, n_responses, at) for at in ("middle", "even", "ends")
-        )
-        mean = Quantity("closed_mean", unit, error, None, None, lower, upper, min(best, error), max(bad, error))
-        why = (
-            "Errors of `mean`, quantiles, queries and probabilities depend on the smoothing, which follows from the "
-            "responses, and on the values; `closed_mean` is not smoothed."
-        )
-        seconds = most_seconds(mechanism, chooses_passes=params.smoothing == "auto")
-        long = () if seconds < WORTH_SAYING_S else (f"{_LONG} {seconds:.0f} s of processor time.",)
-        return Forecast((mean,), (*assumptions, _OF_MEAN, *long), (why,))
     if isinstance(mechanism, Oracle):
         error = sqrt(float(mechanism.variance) / n_responses)
         share = Quantity(
@@ -100,8 +103,40 @@ def forecast_of_responses(
         )
         why = "Shares are made a distribution, which takes off some of the error: how much depends on the values."
         return Forecast((share,), assumptions, (why,))
-    why = f"For method {params.method!r} errors depend on how the levels of the tree agree; none are forecast."
-    return Forecast(not_forecast=(why,))
+    if not isinstance(mechanism, Wave | SignResponse):
+        return _of_tree(params, mechanism, n_responses, unit, assumptions)
+    lower, upper = params.known_range
+    best, error, bad = (
+        (upper - lower) * _error_of_mean(params, mechanism, n_responses, at) for at in ("middle", "even", "ends")
+    )
+    mean = Quantity("closed_mean", unit, error, None, None, lower, upper, min(best, error, bad), max(best, error, bad))
+    if isinstance(mechanism, SignResponse):
+        return Forecast((mean,), (*assumptions, _OF_SIGNS))
+    why = (
+        "Errors of `mean`, quantiles, queries and probabilities depend on the smoothing, which follows from the "
+        "responses, and on the values; `closed_mean` is not smoothed."
+    )
+    seconds = most_seconds(mechanism, chooses_passes=params.smoothing == "auto" and params.way == "ems")
+    long = () if seconds < WORTH_SAYING_S else (f"{_LONG} {seconds:.0f} s of processor time.",)
+    return Forecast((mean,), (*assumptions, _OF_MEAN, *long), (why,))
+
+
+def _of_tree(
+    params: DistributionParams,
+    mechanism: OfFrequencies,
+    n_responses: int,
+    unit: str,
+    assumptions: tuple[str, ...],
+) -> Forecast:
+    nodes = sizes_of_levels(mechanism)
+    numbers = (n_responses // len(nodes),) * len(nodes)
+    ends = queried(Inquiry(params))
+
+    def known(shares: Floats) -> Intervals | None:
+        whole = np.append(shares, 0.0)
+        return intervals_of_responses(mechanism, whole, whole, numbers, params.quantiles, ends)
+
+    return _of_intervals(params, known, unit, (*assumptions, _OF_TREES), (*_CASES, "ends"))
 
 
 def _shares(n_buckets: int, where: str) -> Floats:
@@ -115,9 +150,15 @@ def _shares(n_buckets: int, where: str) -> Floats:
     return shares
 
 
-def _error_of_mean(params: DistributionParams, wave: Wave, n_responses: int, where: str = "even") -> float:
+def _error_of_mean(
+    params: DistributionParams, mechanism: Wave | SignResponse, n_responses: int, where: str = "even"
+) -> float:
     """Return the standard error of the mean in closed form, in ranges; see `_shares`."""
     entries = _shares(params.buckets, where)
+    if isinstance(mechanism, SignResponse):
+        weights = mechanism.weights_of(np.arange(params.buckets)) / mechanism.total
+        return sign_mean(mechanism, n_responses * (entries @ weights)).error if n_responses > 1 else inf
+    wave = mechanism
     operator = WaveOperator(wave, params.buckets)
     expected = n_responses * operator.densities(np.append(entries, np.zeros(operator.n_entries - len(entries))))
     try:
@@ -139,11 +180,24 @@ def forecast_of_counts(
         unit: unit of the number, in words.
         assumptions: under which values are spread evenly over the range.
     """
-    params = inquiry.params
-    found = [
-        _errors_of_counts(inquiry, counts, variance, rows * _shares(params.buckets, where))
-        for where in ("even", "middle", "lower")
-    ]
+    ends = queried(inquiry)
+
+    def known(shares: Floats) -> Intervals | None:
+        exact = np.concatenate(counts.levels_above(rows * shares))
+        return intervals_of_counts(counts, exact, variance, inquiry.params.quantiles, ends)
+
+    return _of_intervals(inquiry.params, known, unit, (*assumptions, _OF_COUNTS))
+
+
+def _of_intervals(
+    params: DistributionParams,
+    intervals: Callable[[Floats], Intervals | None],
+    unit: str,
+    assumptions: tuple[str, ...],
+    cases: tuple[str, ...] = _CASES,
+) -> Forecast:
+    """Return the errors that the intervals of an estimate would state, by the shares of the buckets."""
+    found = [_errors_of(intervals(_shares(params.buckets, where))) for where in cases]
     known = [one for one in found if one is not None]
     if found[0] is None or not known:
         return Forecast(not_forecast=("The number of rows is hardly seen in the noise of this epsilon.",))
@@ -169,13 +223,11 @@ def forecast_of_counts(
         )
         for at, name in enumerate(names)
     )
-    return Forecast(quantities, (*assumptions, _OF_COUNTS))
+    return Forecast(quantities, assumptions)
 
 
-def _errors_of_counts(inquiry: Inquiry, counts: TreeCounts, variance: float, buckets: Floats) -> Floats | None:
+def _errors_of(known: Intervals | None) -> Floats | None:
     """Return the standard errors of mean, quantiles, queries and a bucket, in ranges; None where too few rows are."""
-    exact = np.concatenate(counts.levels_above(buckets))
-    known = intervals_of_counts(counts, exact, variance, inquiry.params.quantiles, queried(inquiry))
     if known is None:
         return None
     of_mean, at, queries, shares = (

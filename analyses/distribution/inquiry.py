@@ -8,20 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from analyses.distribution.methods import METHODS, Answered, Mechanism, Method, Way
 from analyses.job.job import Finite, PublicModel
 from analyses.rows.grid import Grid
-from dp.local_mechanism.hadamard_response import HadamardResponse
-from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse, frequency_oracle
-from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse
 from dp.local_mechanism.odds import MAX_INPUTS, Odds
-from dp.local_mechanism.wave import Wave
 
 Integers = NDArray[np.int64]
-
-Oracle = DirectResponse | HashedResponse | HadamardResponse
-"""The mechanisms that tell how frequent each input is, whatever the order of the inputs."""
-
-Mechanism = Wave | Oracle | HierarchicalResponse | HaarResponse
 
 Range = tuple[Finite, Finite]
 
@@ -30,14 +22,8 @@ MAX_RANGES = 64
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Levels of the quantiles in a result, where nothing else is asked."""
 
-MASKED = "masked"
-"""The method in which no row answers."""
-
-WAVES = ("wave", "trapezoid", "triangle")
-"""The methods whose responses lie near the truth, of which there is a finer grid."""
-
-BINNED = ("bins", "direct", "hashed", "hadamard")
-"""The methods that ask for a bin of several buckets."""
+MAX_HALF_WIDTH = 0.5
+"""Largest half-width of a wave, in ranges: the best one at epsilon 0. Outputs then fit into two bytes on any grid."""
 
 MAX_BINS = 1024
 """Largest number of bins: an estimate from hashes looks at each response for each bin."""
@@ -52,53 +38,85 @@ class DistributionParams(PublicModel):
         range: range of the number; values outside it count as its nearer end. By default the bounds of the columns,
             which then have to agree.
         buckets: into how many parts of equal length the range is divided.
-        method: how a row answers: by a wave; about a bin by randomized response among all bins (`direct`), by its hash
-            (`hashed`), by whichever of the two has the smaller variance (`bins`), or by one bit (`hadamard`); about a
-            level of a tree; about a Haar coefficient. Or `masked`: rows do not answer, the parties' counts are added
-            up under masks.
+        method: how a row answers: by a wave, of which `piecewise` is the one for means; by one of two signs, about the
+            mean alone (`sign`); about a bin by randomized response among all bins (`direct`), by its hash (`hashed`),
+            by whichever of the two has the smaller variance (`bins`), or by one bit (`hadamard`); about a level of a
+            tree; about a Haar coefficient. Or `masked`: rows do not answer, the parties' counts are added up under
+            masks. `analyses.distribution.methods` has an entry for each.
         bins: number of bins, for the methods about bins; it divides the buckets. Of a category with k values, coded 0
             to k - 1, `range` is 0 to k, and buckets and bins are k.
         fine: inputs of the grid on which waves randomize rows, a multiple of `buckets`, which are estimated.
             By default the grid is that of the buckets.
-        smoothing: passes per map of the estimate from a wave; `auto` chooses by prediction.
+        half_width: b, half of the window of a wave in units of the range; rounded to whole inputs. By default the one
+            with the most mutual information.
+        top: part of a trapezoid's window that is flat: its upper side to its lower one. By default a half.
+        estimate: how a distribution is made of what was answered, of `Method.ways`; by default the first of them.
+        tau: plain expectation maximisation (`em`) ends where a map raises the log likelihood of all responses by less.
+            By default e^epsilon / 1000.
+        smoothing: passes per map of smoothed expectation maximisation; `auto` chooses by prediction.
         queries: ranges (lower end, upper end) whose probability the result states.
         quantiles: the levels, between 0 and 1, of the quantiles that the result states.
     """
 
     range: Range | None = None
     buckets: Annotated[int, Field(ge=2, le=MAX_INPUTS)] = 256
-    method: Literal[
-        "wave", "trapezoid", "triangle", "bins", "direct", "hashed", "hadamard", "tree", "haar", "masked"
-    ] = "wave"
+    method: Literal[Answered, "masked"] = "wave"
     bins: Annotated[int, Field(ge=2, le=MAX_BINS)] = 32
     fine: Annotated[int, Field(ge=2, le=MAX_INPUTS)] | None = None
+    half_width: Annotated[Finite, Field(gt=0, le=MAX_HALF_WIDTH)] | None = None
+    top: Annotated[Finite, Field(ge=0, le=1)] | None = None
+    estimate: Way | None = None
+    tau: Annotated[Finite, Field(gt=0)] | None = None
     smoothing: Annotated[int, Field(ge=1, le=100)] | Literal["auto"] = "auto"
     queries: Annotated[tuple[Range, ...], Field(max_length=MAX_RANGES)] = ()
     quantiles: Annotated[tuple[Annotated[Finite, Field(gt=0, lt=1)], ...], Field(max_length=MAX_RANGES)] = LEVELS
 
     @property
+    def entry(self) -> Method:
+        """The entry of the method."""
+        return METHODS[self.method]
+
+    @property
+    def way(self) -> Way | None:
+        """How a distribution is made of what was answered; None where that tells a mean alone."""
+        return self.estimate or next(iter(self.entry.ways), None)
+
+    @property
     def n_inputs(self) -> int:
         """Number of parts of the range that rows are told apart by, before they are randomized or counted."""
-        return self.bins if self.method in BINNED else self.fine or self.buckets
+        return self.bins if self.entry.is_binned else self.fine or self.buckets
 
     def check_grid(self) -> None:
-        """Refuse parts of the range that do not fit each other. The range must be known.
+        """Refuse parts of the range that do not fit each other, and what the method has not. The range must be known.
 
         Raises:
             ValueError: the text begins with the name of the field.
         """
         lower, upper = self.known_range
         Grid(lower, upper, max(self.n_inputs, self.buckets))
-        if self.method in BINNED and self.buckets % self.bins:
+        if self.entry.is_binned and self.buckets % self.bins:
             raise ValueError(f"bins: {self.bins} bins do not divide {self.buckets} buckets")
-        if self.fine is not None:
-            if self.method not in WAVES:
-                raise ValueError("fine: only waves are drawn on a finer grid than that of the buckets")
-            if self.fine % self.buckets:
-                raise ValueError(f"fine: {self.fine} is no multiple of {self.buckets} buckets")
+        for name in ("fine", "half_width", "top"):
+            if getattr(self, name) is not None and name not in self.entry.options:
+                those = ", ".join(other for other, method in METHODS.items() if name in method.options)
+                raise ValueError(f"{name}: {self.method} has none; only {those}")
+        if self.fine is not None and self.fine % self.buckets:
+            raise ValueError(f"fine: {self.fine} is no multiple of {self.buckets} buckets")
+        self._check_estimate()
         for start, end in self.queries:
             if not lower <= start < end <= upper:
                 raise ValueError(f"queries: {start:g} to {end:g} is no range within the one asked about")
+
+    def _check_estimate(self) -> None:
+        ways = self.entry.ways
+        if self.estimate is not None and self.estimate not in ways:
+            raise ValueError(f"estimate: {self.method} has {', '.join(ways) or 'none: it tells the mean alone'}")
+        if self.queries and not ways:
+            raise ValueError(f"queries: {self.method} tells the mean alone")
+        if self.tau is not None and self.way != "em":
+            raise ValueError('tau: only plain expectation maximisation ends by it: estimate = "em"')
+        if self.smoothing != "auto" and self.way == "em":
+            raise ValueError("smoothing: plain expectation maximisation has none")
 
     @property
     def known_range(self) -> Range:
@@ -157,18 +175,10 @@ class Inquiry:
         """The input of a slot that holds no row, and of a device whose record cannot be used."""
         return self.params.n_inputs
 
-    @cached_property
+    @property
     def n_outputs(self) -> int:
         """Every response is below it."""
-        mechanism = self.response
-        match mechanism:
-            case Wave():
-                return mechanism.n_outputs
-            case DirectResponse() | HashedResponse():
-                return mechanism.response.n_options
-            case HierarchicalResponse():
-                return max(oracle.response.n_options for oracle in mechanism.oracles)
-        return 2
+        return self.response.n_outputs
 
     @property
     def response_bytes(self) -> int:
@@ -183,36 +193,17 @@ class Inquiry:
         """
         params = self.params
         places, n_clipped = Grid(*params.known_range, max(params.n_inputs, params.buckets)).places(values)
-        if params.method in BINNED:
+        if params.entry.is_binned:
             places = places * params.bins // params.buckets
         return places, n_clipped
 
 
 def mechanism_of(params: DistributionParams, odds: Odds) -> Mechanism:
-    """Return the mechanism of a method, with one more input: of who has nothing to answer.
+    """Return the mechanism of a method in which somebody answers.
 
     Raises:
         CalibrationError: there is no such mechanism.
     """
-    n_inputs = params.n_inputs + 1
-    match params.method:
-        case "bins":
-            return frequency_oracle(n_inputs, odds)
-        case "direct":
-            return DirectResponse(n_inputs, odds)
-        case "hashed":
-            return HashedResponse.of_odds(n_inputs, odds)
-        case "hadamard":
-            return HadamardResponse(n_inputs, odds)
-        case "tree":
-            return HierarchicalResponse(n_inputs, odds)
-        case "haar":
-            return HaarResponse(n_inputs, odds)
-        case "trapezoid" | "triangle":
-            return Wave.of_shape(params.method, params.n_inputs, odds, has_empty=True)
-    return Wave.square(params.n_inputs, odds, has_empty=True)
-
-
-def takes_choices(mechanism: Mechanism) -> bool:
-    """Say whether a mechanism takes a public choice of its own for each respondent, so that responses have names."""
-    return not isinstance(mechanism, Wave | DirectResponse)
+    factory = params.entry.mechanism
+    assert factory is not None
+    return factory(params, odds)

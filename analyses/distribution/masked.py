@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.distribution.estimates.frequencies import Floats, Level
-from analyses.distribution.estimates.monotone import isotonic
 from analyses.distribution.estimates.tree_estimate import least_squares, total_of
+from analyses.distribution.estimates.ways import made_distribution
+from analyses.distribution.methods import Way
 from analyses.job.job import PrivacyTarget
 from analyses.sums.noise import SumNoise
 from analyses.sums.round import calibrated, configure, levels_of, ring_for
@@ -103,22 +104,28 @@ def leaves_of(counts: TreeCounts, noisy: NDArray[np.generic]) -> Floats:
     return least_squares(levels, BRANCHING, total_of(levels, BRANCHING))[-1]
 
 
-def estimate_tree(counts: TreeCounts, noisy: NDArray[np.generic]) -> tuple[Floats, float]:
+def estimate_tree(
+    counts: TreeCounts, noisy: NDArray[np.generic], way: Way | None = None
+) -> tuple[Floats, float, bool | None]:
     """Return the distribution over the buckets, and the number of rows, from the noisy counts of all nodes.
 
     Least squares over the tree makes all levels agree. The number of rows is that of the root then; shares of it are
-    made a distribution by the isotonic regression of their cumulative sums.
+    made a distribution.
 
     Args:
         counts: counts of a party.
         noisy: shape (n_entries,), the sum with its noise.
+        way: see `made_distribution`.
 
     Returns:
-        Probabilities, shape (buckets,), uniform where the sum does not show a single row; and the estimated number of
-        rows, not negative.
+        Probabilities, shape (buckets,), uniform where the sum does not show a single row; the estimated number of
+        rows, not negative; and whether the distribution was reached, None where no steps lead there.
     """
     leaves = leaves_of(counts, noisy)
     total = float(leaves.sum())
     if total < 1:
-        return np.full(counts.n_buckets, 1 / counts.n_buckets), max(0.0, total)
-    return isotonic(leaves / total), total
+        return np.full(counts.n_buckets, 1 / counts.n_buckets), max(0.0, total), None
+    shares = np.asarray(noisy, dtype=np.float64) / total
+    levels = [Level(np.asarray(level, dtype=np.float64), 1.0) for level in counts.split(shares)]
+    found, has_converged = made_distribution(way, leaves / total, levels, BRANCHING)
+    return found, total, has_converged

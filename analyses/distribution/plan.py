@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from analyses.distribution.inquiry import MASKED, DistributionParams, Inquiry, Mechanism, mechanism_of
+from analyses.distribution.inquiry import DistributionParams, Inquiry, mechanism_of
 from analyses.distribution.masked import MaskedTree
+from analyses.distribution.methods import MASKED, Mechanism
 from analyses.distribution.shuffled import analyst_view
 from analyses.job.job import Job, JobError, PrivacyTarget, parameters_error
 from analyses.job.plan import Plan, check_roster

@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 from analyses.distribution.estimates.estimate import counted, estimated
 from analyses.distribution.estimates.tally import Tally, tally_of
 from analyses.distribution.forecast import forecast, signal
-from analyses.distribution.inquiry import MASKED, DistributionParams, takes_choices
+from analyses.distribution.inquiry import DistributionParams
+from analyses.distribution.methods import MASKED, takes_choices
 from analyses.distribution.plan import FEWEST_PARTIES, SLOTS_PER_MESSAGE, DistributionPlan, plan
 from analyses.distribution.reference import reference
 from analyses.job.analysis import Analysis
@@ -46,6 +47,7 @@ from analyses.sums.protocol import survival as survival_of_a_sum
 from analyses.sums.round import participation
 from analyses.sums.sessions import session_sum
 from dp.local_mechanism.public_choice import PublicChoices
+from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave
 from entropy import KeyStream
 from entropy.stream import KEY_BYTES
@@ -148,7 +150,7 @@ async def responses_of(plan: DistributionPlan, table: Table, slots: Integers, se
     mechanism = plan.mechanism
     assert mechanism is not None
     outputs_of: Callable[[Integers], Integers]
-    if isinstance(mechanism, Wave):
+    if isinstance(mechanism, Wave | SignResponse):
         outputs_of = partial(mechanism.outputs_of, draws=await session.draw(mechanism, len(slots)))
     else:
         choices = await session.compute(choices_of, plan, session, session.me)

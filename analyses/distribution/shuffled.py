@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Any
 
-from analyses.distribution.inquiry import Mechanism
+from analyses.distribution.methods import Mechanism
 from dp.cost.accounting import CalibrationError
 from dp.cost.shuffle import farthest_rows, shuffled_epsilon
 from dp.local_mechanism.wave import Wave

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from analyses.distribution import protocol as distribution
-from analyses.distribution.estimates.binned import BINS, bins_of, estimate_binned
-from analyses.distribution.estimates.frequencies import estimate_levels, haar_frequencies
+from analyses.distribution.estimates.frequencies import estimate, estimate_levels, haar_frequencies
 from analyses.distribution.estimates.monotone import isotonic, norm_sub
 from analyses.distribution.estimates.tree_estimate import least_squares, non_negative
 from analyses.distribution.estimates.wave_estimate import choose_passes, estimate_em, estimate_ems
@@ -32,6 +31,9 @@ from entropy import InsecureTestEntropy
 
 EMS, EM, AUTO, WITH_EMPTY = "SW+EMS", "SW+EM", "SW+EMS, auto", "SW+EMS, empty slots"
 ADMM, HH, HAAR, MASKED = "HH-ADMM", "HH", "HaarHRR", "masked"
+BINS = (16, 32, 64)
+"""Numbers of bins that [SW20] compares with."""
+
 CFO = tuple(f"CFO {n_bins}" for n_bins in BINS)
 ISOTONIC = ", isotonic"
 SR, PM, CLOSED = "SR", "PM", "SW, closed form"
@@ -68,9 +70,10 @@ def from_categories(inputs: Integers, n_buckets: int, odds: Odds, seed: int) -> 
     choices, entropy, found = _choices(seed, len(inputs)), InsecureTestEntropy(f"others {seed}"), {}
     for n_bins in BINS:
         oracle = frequency_oracle(n_bins, odds)
-        responses = oracle.respond(bins_of(inputs, n_buckets, n_bins), choices, entropy)
-        found[f"CFO {n_bins}"] = estimate_binned(oracle, responses, choices, n_buckets, by_norm_sub=True)
-        found[f"CFO {n_bins}{ISOTONIC}"] = estimate_binned(oracle, responses, choices, n_buckets)
+        n_repeated = n_buckets // n_bins
+        shares = estimate(oracle, oracle.respond(inputs // n_repeated, choices, entropy), choices).frequencies
+        for way, suffix in ((norm_sub, ""), (isotonic, ISOTONIC)):
+            found[f"CFO {n_bins}{suffix}"] = np.repeat(way(shares) / n_repeated, n_repeated)
     tree = HierarchicalResponse(n_buckets, odds)
     levels = estimate_levels(tree, tree.respond(inputs, choices, entropy), choices)
     found[HH] = least_squares(levels, tree.branching)[-1]
@@ -142,6 +145,6 @@ def _mean(way: str, inputs: Integers, n_buckets: int, odds: Odds, label: str) ->
     entropy = InsecureTestEntropy(f"{way}, {label}")
     if way == SR:
         signs = SignResponse(n_buckets, odds)
-        return sign_mean(n_buckets, odds, int(signs.respond(inputs, entropy).sum()), len(inputs))[0]
+        return sign_mean(signs, np.bincount(signs.respond(inputs, entropy), minlength=signs.n_outputs)).mean
     wave = Wave.piecewise(n_buckets, odds)
     return moments(wave, np.bincount(wave.respond(inputs, entropy), minlength=wave.n_outputs)).mean

@@ -35,6 +35,11 @@ class HadamardResponse(LocalResponse):
             raise CalibrationError(f"a Hadamard response has 1 to {MAX_INPUTS} inputs, not {self.n_inputs}")
 
     @property
+    def n_outputs(self) -> int:
+        """Plus or minus."""
+        return 2
+
+    @property
     def n_rows(self) -> int:
         """D."""
         return 1 << (self.n_inputs - 1).bit_length()

@@ -35,6 +35,11 @@ class HashedResponse(LocalResponse):
         if self.n_inputs < 2 or not 2 <= self.n_buckets <= MAX_BUCKETS:
             raise CalibrationError(f"hashing needs two inputs, and 2 to {MAX_BUCKETS} buckets")
 
+    @property
+    def n_outputs(self) -> int:
+        """G."""
+        return self.n_buckets
+
     @staticmethod
     def of_odds(n_inputs: int, odds: Odds) -> "HashedResponse":
         """Return the hashing with g = round(A / B) + 1 buckets, at most 256."""
@@ -88,6 +93,11 @@ class DirectResponse(LocalResponse):
 
     n_inputs: int
     odds: Odds
+
+    @property
+    def n_outputs(self) -> int:
+        """D."""
+        return self.n_inputs
 
     @property
     def response(self) -> RandomizedResponse:

@@ -49,6 +49,11 @@ class HierarchicalResponse(LocalResponse):
         if not 2 <= self.n_inputs <= MAX_INPUTS or self.branching < 2:
             raise CalibrationError(f"a tree has 2 to {MAX_INPUTS} inputs and at least two branches")
 
+    @property
+    def n_outputs(self) -> int:
+        """The most outputs of the oracle of any level."""
+        return max(oracle.n_outputs for oracle in self.oracles)
+
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """See `level_sizes`."""
@@ -114,6 +119,11 @@ class HaarResponse(LocalResponse):
     def __post_init__(self) -> None:
         if not 2 <= self.n_inputs <= MAX_INPUTS:
             raise CalibrationError(f"a tree has 2 to {MAX_INPUTS} inputs")
+
+    @property
+    def n_outputs(self) -> int:
+        """Plus or minus."""
+        return 2
 
     @property
     def n_heights(self) -> int:

@@ -109,9 +109,15 @@ class LocalResponse:
 
     Attributes:
         odds: A and B.
+        n_outputs: every response is below it.
     """
 
     odds: Odds
+
+    @property
+    def n_outputs(self) -> int:
+        """See the class."""
+        raise NotImplementedError
 
     def events(self, view: View) -> tuple[RandomizedResponseDpEvent]:
         """Return what the one response of a respondent costs, where slots without one answer too: `Odds.event`."""

@@ -113,7 +113,7 @@ class Wave(LocalResponse):
         return Wave(n_inputs, window, odds.other, has_empty)
 
     @staticmethod
-    def piecewise(n_inputs: int, odds: Odds) -> "Wave":
+    def piecewise(n_inputs: int, odds: Odds, *, has_empty: bool = False) -> "Wave":
         """Return the piecewise mechanism of [Wang19] on d inputs: the square wave of half-width d e^(-epsilon/2) / 2.
 
         With C = (s + 1) / (s - 1), s = e^(epsilon/2), that mechanism answers x in [-1, 1] by y in [-C, C], with density
@@ -126,7 +126,7 @@ class Wave(LocalResponse):
         with localcontext(precise_context(_DIGITS)):
             root = (Decimal(odds.other) / Decimal(odds.favoured)).sqrt()
             half_width = int((n_inputs * root / 2).to_integral_value())
-        return Wave.square(n_inputs, odds, half_width)
+        return Wave.square(n_inputs, odds, half_width, has_empty=has_empty)
 
     @property
     def half_width(self) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from analyses.job.forecast import NORMAL_95
 from dp.cost.report import describe
-from results.drawing.chart import Steps
+from results.drawing.chart import NothingToDrawError, Rows, Steps
 from results.generic.own_rows import Floats
 from results.generic.result import Columns, Result
 from results.generic.text import closing_lines, rounded_alike
@@ -18,6 +18,7 @@ MAX_COARSE_PARAMETER = 25
 
 
 ENDS = ("at_least", "at_most")
+CLOSED_MEAN = ("closed_mean", "closed_mean_error")
 
 MAX_SHARES = 32
 """Most categories that have a line each; the table has all."""
@@ -43,8 +44,14 @@ class DistributionResult(Result):
         return [*lines, *describe(answer["privacy"], "members")]
 
     @staticmethod
-    def panels_of(fields: Mapping[str, Any]) -> tuple[Steps]:
-        """Return the density with its 95 % intervals, where the method has some."""
+    def panels_of(fields: Mapping[str, Any]) -> tuple[Steps | Rows]:
+        """Return the density with its 95 % intervals, where the method has some, or the mean that alone is known.
+
+        Raises:
+            NothingToDrawError: that mean is not known.
+        """
+        if fields["probabilities"] is None:
+            return (_mean_of(fields),)
         known = fields["intervals"]
         said = f"Mean {fields['mean']:.4g}"
         said += "" if known is None else " ({:.4g} to {:.4g})".format(*known["mean"])
@@ -53,11 +60,16 @@ class DistributionResult(Result):
 
     @property
     def probabilities_(self) -> Floats:
-        """Probability of each bucket between the `edges`, shape (buckets,)."""
-        return np.array(self.fields["probabilities"], dtype=np.float64)
+        """Probability of each bucket between the `edges`, shape (buckets,); none where only the mean is known."""
+        return np.array(self.fields["probabilities"] or [], dtype=np.float64)
 
     def table(self) -> Columns:
-        """Return a row per bucket: its edges, its probability, and the ends of its 95 % interval where one is known."""
+        """Return a row per bucket: its edges, its probability, and the ends of its 95 % interval where one is known.
+
+        Of a method that tells the mean alone a row with it and its standard error.
+        """
+        if self.fields["probabilities"] is None:
+            return {name: [self.fields[name]] for name in ("mean", *CLOSED_MEAN)}
         edges = self.fields["edges"]
         shown: Columns = {"lower": edges[:-1], "upper": edges[1:], "probability": list(self.fields["probabilities"])}
         shares = self.fields.get("shares") or ()
@@ -85,12 +97,13 @@ def found_lines(fields: Mapping[str, Any]) -> list[str]:
     for at, (lower, upper, probability) in enumerate(fields["queries"]):
         lines.append(f"  from {lower:g} to {upper:g}: {probability:.4f}{ends('queries', at)}")
     shares = fields.get("shares") or ()
-    if shares and len(shares) == len(fields["probabilities"]) <= MAX_SHARES:
+    if shares and len(shares) == len(fields["edges"]) - 1 <= MAX_SHARES:
         for code, numbers in zip(fields["edges"], shares, strict=False):
             lines.append("  share of {:g}: {:.4f} ({:.4f} to {:.4f})".format(code, *numbers))
-    if fields.get("closed_mean") is not None:
-        said = rounded_alike(fields["closed_mean"], NORMAL_95 * fields["closed_mean_error"])
-        lines.append(f"  mean without smoothing, in closed form: {' +- '.join(said)}")
+    for name in ("mean", "variance"):
+        if fields.get(f"closed_{name}") is not None:
+            said = rounded_alike(fields[f"closed_{name}"], NORMAL_95 * fields[f"closed_{name}_error"])
+            lines.append(f"  {name} without smoothing, in closed form: {' +- '.join(said)}")
     lines += [f"  {said}" for said in [fields.get("about_intervals")] if said]
     if fields["has_converged"] is False:
         lines.append("  The estimate did not converge.")
@@ -101,6 +114,15 @@ def found_lines(fields: Mapping[str, Any]) -> list[str]:
                 f"  The parameter of the noise is a whole number, {mu}: less epsilon may be spent than was asked for."
             )
     return lines
+
+
+def _mean_of(fields: Mapping[str, Any]) -> Rows:
+    mean, error = (fields[name] for name in CLOSED_MEAN)
+    if mean is None:
+        raise NothingToDrawError("there is nothing to draw: those who have a value are hardly seen in the noise")
+    interval = (mean - NORMAL_95 * error, mean + NORMAL_95 * error)
+    note = (f"About {fields['rows']:,.0f} rows.", fields["about_intervals"])
+    return Rows(title="Mean", axis="value", labels=("mean",), values=(mean,), intervals=(interval,), note=note)
 
 
 def density_of(

@@ -11,6 +11,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from analyses.clustering.plan import ESTIMATORS
+from analyses.distribution.methods import METHODS
 from analyses.job.job import Job, JobError
 from analyses.job.plan import Plan
 from analyses.job.ratings import RatingsSchema, digest_of_items
@@ -141,7 +142,7 @@ def _table_sum(draw: Draw, parties):
 
 
 def _distribution(draw: Draw, parties):
-    method = draw(st.sampled_from(["wave", "trapezoid", "triangle", "bins", "hadamard", "tree", "haar", "masked"]))
+    method = draw(st.sampled_from([name for name in METHODS if name not in ("direct", "hashed")]))
     parameters = {"method": method, "buckets": draw(st.sampled_from([16, 64, 192])), "bins": 16, "max_rows": None}
     return _reals(draw, parties, (1, 1)), parameters
 

@@ -187,6 +187,15 @@ VARIANTS = Jobs(
             epsilon_factor=1 / 256,
             table="rows",
         ),
+        "distribution, sign": Variant(
+            "distribution",
+            {"buckets": 16, "method": "sign", "range": [-1.0, 3.0]},
+            {"buckets": 32},
+            columns=("x0",),
+            has_helpers=False,
+            epsilon_factor=1 / 256,
+            table="rows",
+        ),
         "distribution, masked": Variant(
             "distribution",
             {"buckets": 16, "method": "masked", "range": [-1.0, 3.0]},

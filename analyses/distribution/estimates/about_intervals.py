@@ -1,29 +1,37 @@
 """What the intervals of a distribution are about, or why none is known, in one sentence."""
 
-from analyses.distribution.inquiry import BINNED, MASKED, WAVES
+from analyses.distribution.inquiry import DistributionParams
+from analyses.distribution.methods import MASKED
 
 OF_COUNTS = "Intervals are of 95 %, each about one number by itself, and about the rows that were counted."
+OF_RESPONSES = (
+    "Intervals are of 95 %, each about one number by itself, and about the distribution that the rows are from."
+)
+SHARES_BESIDE = " Those of shares are about the rows that answered."
 FEW_ROWS = "No interval is known: the number of rows is hardly seen in the noise."
 OF_WAVES = (
     "No interval is known of mean, quantiles, ranges and buckets: smoothing moves them by an amount that depends on "
     "the values."
 )
+OF_EM = (
+    "No interval is known of mean, quantiles, ranges and buckets: where the steps of the estimate end moves them by an "
+    "amount that depends on the values."
+)
 OF_BINS = (
     "Intervals are known of the shares of bins alone, each about one share by itself, and about the rows that "
-    "answered: what makes shares a distribution moves the other numbers by an amount that depends on the values."
+    "answered: how values lie within a bin moves the other numbers."
 )
-OF_OTHERS = (
-    "No interval is known: what makes the noisy shares a distribution moves them by an amount that depends on the "
-    "values."
-)
+OF_SIGNS = "Signs tell the mean alone, of which the standard error is known."
 
 
-def about_intervals(method: str, *, is_known: bool) -> str:
-    """Return the sentence for a result of a method, with intervals or without."""
+def about_intervals(params: DistributionParams, *, is_known: bool) -> str:
+    """Return the sentence for a result, with intervals or without."""
+    if params.method == MASKED:
+        return OF_COUNTS if is_known else FEW_ROWS
     if is_known:
-        return OF_COUNTS
-    if method == MASKED:
-        return FEW_ROWS
-    if method in BINNED:
-        return OF_BINS
-    return OF_WAVES if method in WAVES else OF_OTHERS
+        return OF_RESPONSES + SHARES_BESIDE * params.entry.is_binned
+    if params.way in ("ems", "em"):
+        return OF_WAVES if params.way == "ems" else OF_EM
+    if params.way is None:
+        return OF_SIGNS
+    return OF_BINS if params.entry.is_binned and params.bins < params.buckets else FEW_ROWS

@@ -1,33 +1,38 @@
 """The result of a job or a survey: the estimate that its method makes of responses or of noisy counts, as JSON data."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.distribution.estimates.about_intervals import about_intervals
-from analyses.distribution.estimates.frequencies import Floats, level_of
-from analyses.distribution.estimates.intervals import Intervals, intervals_of_counts
+from analyses.distribution.estimates.frequencies import Floats
+from analyses.distribution.estimates.intervals import (
+    LEAST_DEVIATIONS,
+    Intervals,
+    intervals_of_counts,
+    intervals_of_responses,
+)
 from analyses.distribution.estimates.metrics import mean_of, quantiles, range_probabilities, variance_of
-from analyses.distribution.estimates.monotone import isotonic
 from analyses.distribution.estimates.shares import shares_of
-from analyses.distribution.estimates.tally import CountedTally, HaarTally, SignTally, SupportTally, Tally, TreeTally
-from analyses.distribution.estimates.tree_estimate import least_squares
-from analyses.distribution.estimates.wave_estimate import WaveEstimate, choose_passes, estimate_ems, goodness_of_fit
-from analyses.distribution.estimates.wave_moments import gain_of_a_response, moments
+from analyses.distribution.estimates.tally import CountedTally, FrequencyTally, Tally, TreeTally
+from analyses.distribution.estimates.wave_estimate import choose_passes, estimate_em, estimate_ems, goodness_of_fit
+from analyses.distribution.estimates.wave_moments import gain_of_a_response, moments, sign_mean
 from analyses.distribution.estimates.wave_operator import WaveOperator
-from analyses.distribution.inquiry import Inquiry, Oracle
+from analyses.distribution.estimates.ways import made_distribution
+from analyses.distribution.inquiry import Inquiry
 from analyses.distribution.masked import estimate_tree
+from analyses.distribution.methods import OfFrequencies, Oracle
 from analyses.sums.tree_counts import TreeCounts
-from dp.local_mechanism.hashed_response import DirectResponse
-from dp.local_mechanism.hierarchy import HierarchicalResponse
+from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave
 
 MIN_RESPONSES = 2
 
-OF_WAVES = ("passes", "has_converged", "closed_mean", "closed_mean_error", "gain_of_a_response", "fit")
-"""What only the counts of a wave's responses tell; None in the results of other methods."""
+CLOSED = ("closed_mean", "closed_mean_error", "closed_variance", "closed_variance_error")
+OF_RESPONSES = (*CLOSED, "passes", "has_converged", "gain_of_a_response", "fit", "shares")
+"""What only the responses by some mechanisms tell; None in the results of other methods."""
 
 
 def estimated(inquiry: Inquiry, tally: Tally) -> dict[str, Any]:
@@ -40,19 +45,14 @@ def estimated(inquiry: Inquiry, tally: Tally) -> dict[str, Any]:
     Returns:
         As `described`.
     """
-    if isinstance(tally, CountedTally) and isinstance(tally.mechanism, Wave):
-        return _of_wave(inquiry, tally.mechanism, tally)
-    shares: Floats | None = None
-    if (raw := _oracle_frequencies(inquiry, tally)) is None:
-        whole = _tree_frequencies(inquiry, tally)
-    else:
-        assert isinstance(inquiry.response, Oracle)
-        whole, shares = isotonic(raw), shares_of(inquiry.response, raw, tally.n_responses)
-    present = 1 - whole[-1]
-    n_repeated = inquiry.params.buckets // (len(whole) - 1)
-    share = whole[:-1] / present if present > 0 else np.full(len(whole) - 1, 1 / (len(whole) - 1))
-    more = {"shares": None if shares is None else shares.tolist()}
-    return described(inquiry, np.repeat(share / n_repeated, n_repeated), tally.n_responses * float(present), **more)
+    mechanism = inquiry.response
+    if isinstance(mechanism, Wave):
+        assert isinstance(tally, CountedTally)
+        return _of_wave(inquiry, mechanism, tally)
+    if isinstance(mechanism, SignResponse):
+        assert isinstance(tally, CountedTally)
+        return _of_signs(inquiry, mechanism, tally)
+    return _of_frequencies(inquiry, mechanism, cast(FrequencyTally, tally))
 
 
 def counted(inquiry: Inquiry, counts: TreeCounts, noisy: NDArray[np.int64], variance: float) -> dict[str, Any]:
@@ -67,9 +67,9 @@ def counted(inquiry: Inquiry, counts: TreeCounts, noisy: NDArray[np.int64], vari
     Returns:
         As `described`; intervals are about these rows themselves, as only noise stands between them and the counts.
     """
-    probabilities, total = estimate_tree(counts, noisy)
-    levels, ranges = inquiry.params.quantiles, queried(inquiry)
-    return described(inquiry, probabilities, total, intervals_of_counts(counts, noisy, variance, levels, ranges))
+    probabilities, total, has_converged = estimate_tree(counts, noisy, inquiry.params.way)
+    known = intervals_of_counts(counts, noisy, variance, inquiry.params.quantiles, queried(inquiry))
+    return described(inquiry, probabilities, total, known, has_converged=has_converged)
 
 
 def described(
@@ -82,17 +82,18 @@ def described(
         probabilities: probabilities of the buckets.
         n_rows: estimated number of rows.
         known: 95 % intervals, where the method has some; they are stretched to hold what is stated.
-        more: fields of `OF_WAVES`, or the shares.
+        more: fields of `OF_RESPONSES`.
 
     Returns:
         JSON-able: `edges`, in the units of the column; `probabilities` of the buckets; `mean`, `variance` and
         `quantiles` of this distribution, [level, value]; `queries`, [lower end, upper end, probability];
         `intervals` of 95 %, [lower, upper], of mean, quantiles, queries and probabilities, or None, and
-        `about_intervals`, what they are about or why none is known; `rows`, estimated number of rows; for
-        waves `closed_mean` and `closed_mean_error`, without bias, `gain_of_a_response`, how far one
-        lie can move the latter, `fit`, by how many standard deviations the responses differ from what the estimate
-        says of them, `passes` and `has_converged`; for bins `shares`, [share, lower, upper] of each, without bias, or
-        None where the rows are hardly seen; `method`.
+        `about_intervals`, what they are about or why none is known; `rows`, estimated number of rows; `method`, and
+        `estimate`, how the distribution was made.
+        For waves `closed_mean`, `closed_variance` and their `_error`, without bias, `gain_of_a_response`, how far one
+        lie can move the mean, `fit`, by how many standard deviations the responses differ from what the estimate
+        says of them, and `passes`; where steps lead to the estimate `has_converged`; for bins `shares`, [share, lower,
+        upper] of each, without bias, or None where the rows are hardly seen. See `_of_signs` for the mean alone.
     """
     lower, width = float(inquiry.edges[0]), float(inquiry.edges[-1] - inquiry.edges[0])
     found = statistics(inquiry, probabilities)
@@ -110,6 +111,7 @@ def described(
     return {
         "analysis": "distribution",
         "method": inquiry.params.method,
+        "estimate": inquiry.params.way,
         "edges": inquiry.edges.tolist(),
         "probabilities": probabilities.tolist(),
         "mean": lower + width * float(of_mean[0]),
@@ -117,9 +119,9 @@ def described(
         "quantiles": [[level, lower + width * x] for level, x in zip(levels, at.tolist(), strict=True)],
         "queries": [[*ends, p] for ends, p in zip(queries, of_queries.tolist(), strict=True)],
         "intervals": intervals,
-        "about_intervals": about_intervals(inquiry.params.method, is_known=intervals is not None),
+        "about_intervals": about_intervals(inquiry.params, is_known=intervals is not None),
         "rows": n_rows,
-        **dict.fromkeys((*OF_WAVES, "shares")),
+        **dict.fromkeys(OF_RESPONSES),
         **more,
     }
 
@@ -148,11 +150,14 @@ def _of_wave(inquiry: Inquiry, wave: Wave, tally: CountedTally) -> dict[str, Any
     lower, width = float(inquiry.edges[0]), float(inquiry.edges[-1] - inquiry.edges[0])
     operator = WaveOperator(wave, inquiry.params.buckets)
     counts = tally.counts.astype(np.float64)
-    smoothing = inquiry.params.smoothing
-    n_passes = choose_passes(operator, counts) if smoothing == "auto" else smoothing
-    found: WaveEstimate = estimate_ems(operator, counts, n_passes=n_passes)
+    params = inquiry.params
+    if params.way == "em":
+        found = estimate_em(operator, counts, params.tau)
+    else:
+        n_passes = choose_passes(operator, counts) if params.smoothing == "auto" else params.smoothing
+        found = estimate_ems(operator, counts, n_passes=n_passes)
     more: dict[str, Any] = {
-        "passes": n_passes,
+        "passes": found.n_passes,
         "has_converged": found.has_converged,
         "gain_of_a_response": width * gain_of_a_response(wave, n_slots),
         "fit": goodness_of_fit(operator, found, counts),
@@ -163,24 +168,65 @@ def _of_wave(inquiry: Inquiry, wave: Wave, tally: CountedTally) -> dict[str, Any
         except ValueError:  # all slots look empty: no mean of nothing
             pass
         else:
-            more |= {"closed_mean": lower + width * closed.mean, "closed_mean_error": width * closed.mean_error}
+            more |= dict(
+                zip(
+                    CLOSED,
+                    (
+                        lower + width * closed.mean,
+                        width * closed.mean_error,
+                        width**2 * closed.variance,
+                        width**2 * closed.variance_error,
+                    ),
+                    strict=True,
+                )
+            )
     return described(inquiry, found.probabilities, n_slots * (1 - found.empty_share), **more)
 
 
-def _oracle_frequencies(inquiry: Inquiry, tally: Tally) -> Floats | None:
-    """Return unbiased frequencies of the bins, the empty input last; None where no oracle was answered."""
-    if isinstance(tally, CountedTally):
-        assert isinstance(inquiry.response, DirectResponse)
-        return level_of(inquiry.response, tally.counts, tally.n_responses).frequencies
-    if isinstance(tally, SupportTally):
-        return tally.level.frequencies
-    return tally.frequencies if isinstance(tally, SignTally) else None
+def _of_signs(inquiry: Inquiry, mechanism: SignResponse, tally: CountedTally) -> dict[str, Any]:
+    """Return the mean that signs say, and nothing else of the distribution.
+
+    Returns:
+        As `described`: `mean`, the nearest to `closed_mean` within the range, `rows`, and of what only responses tell
+        `closed_mean`, `closed_mean_error` and `gain_of_a_response`, these three None where those who have a value are
+        hardly seen; the mean is the middle of the range then. No probabilities, variance, quantiles, queries.
+    """
+    lower, width = float(inquiry.edges[0]), float(inquiry.edges[-1] - inquiry.edges[0])
+    try:
+        found = sign_mean(mechanism, tally.counts)
+    except ValueError:  # too few responses, or all slots look empty
+        found = None
+    is_seen = found is not None and found.present > LEAST_DEVIATIONS * found.present_error
+    said: dict[str, Any] = {}
+    if found is not None and is_seen:
+        said = {
+            "closed_mean": lower + width * found.mean,
+            "closed_mean_error": width * found.error,
+            "gain_of_a_response": width * found.gain,
+        }
+    return {
+        **described(inquiry, np.full(inquiry.params.buckets, 1 / inquiry.params.buckets), 0.0),
+        "rows": 0.0 if found is None else tally.n_responses * min(1.0, found.present),
+        "mean": lower + width * (0.5 if found is None or not is_seen else min(1.0, max(0.0, found.mean))),
+        **dict.fromkeys(("probabilities", "variance")),
+        "quantiles": [],
+        **said,
+    }
 
 
-def _tree_frequencies(inquiry: Inquiry, tally: Tally) -> Floats:
-    """Return a distribution over the inputs, the empty one last."""
-    if isinstance(tally, TreeTally):
-        assert isinstance(inquiry.response, HierarchicalResponse)
-        return isotonic(least_squares(tally.levels, inquiry.response.branching)[-1])
-    assert isinstance(tally, HaarTally)
-    return isotonic(tally.frequencies)
+def _of_frequencies(inquiry: Inquiry, mechanism: OfFrequencies, tally: FrequencyTally) -> dict[str, Any]:
+    params, raw = inquiry.params, tally.frequencies
+    tree = (tally.levels, tally.branching) if isinstance(tally, TreeTally) else ()
+    whole, has_converged = made_distribution(params.way, raw, *tree)
+    n_parts = len(whole) - 1
+    present, n_repeated = float(1 - whole[-1]), params.buckets // n_parts
+    share = whole[:-1] / present if present > 0 else np.full(n_parts, 1 / n_parts)
+    known = None
+    if n_repeated == 1:
+        known = intervals_of_responses(mechanism, raw, whole, tally.numbers, params.quantiles, queried(inquiry))
+    more: dict[str, Any] = {"has_converged": has_converged}
+    if isinstance(mechanism, Oracle):
+        shares = shares_of(mechanism, raw, tally.n_responses)
+        more["shares"] = None if shares is None else shares.tolist()
+    probabilities = np.repeat(share / n_repeated, n_repeated)
+    return described(inquiry, probabilities, tally.n_responses * present, known, **more)

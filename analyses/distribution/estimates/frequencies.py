@@ -124,9 +124,15 @@ def haar_frequencies(mechanism: HaarResponse, responses: Integers, choices: Publ
     return mass_of_differences(mechanism, signed)
 
 
-def mass_of_differences(mechanism: HaarResponse, signed: list[Floats]) -> Floats:
-    """Return the frequencies of the inputs, shape (d,), from the coefficients at each height, the lowest first."""
-    mass = np.ones(1)
+def mass_of_differences(mechanism: HaarResponse, signed: list[Floats], root: float = 1.0) -> Floats:
+    """Return the frequencies of the inputs, shape (d,), from the coefficients at each height, the lowest first.
+
+    Args:
+        mechanism: which was answered by.
+        signed: coefficients of the nodes of each height.
+        root: what all inputs sum up to.
+    """
+    mass = np.full(1, root)
     for of_height in reversed(signed):
         differences = np.zeros(len(mass))
         differences[: len(of_height)] = of_height

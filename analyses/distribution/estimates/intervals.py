@@ -1,8 +1,9 @@
-"""Intervals about the rows that a masked sum counted: of what least squares says before it is a distribution.
+"""Intervals about numbers without bias: of what a masked sum or responses say before it is made a distribution.
 
-Least squares over the tree is linear in the noisy counts, so its errors are those of the noise whatever the rows are.
-Draws of that noise, whose law is public, tell them. What makes a distribution of it (`isotonic`) has a bias that
-depends on the rows; intervals lie about the unbiased numbers therefore, and are stretched to hold what is printed.
+Least squares over a tree is linear in noisy counts, so its errors are those of the noise whatever the rows are.
+Draws of that noise, whose law is public, tell them. So they do of frequencies that follow from responses
+(`noise_of_responses`). What makes a distribution of it (`isotonic`) has a bias that depends on the rows; intervals lie
+about the unbiased numbers therefore, and are stretched to hold what is printed.
 """
 
 import math
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 
 from analyses.distribution.estimates.frequencies import Floats
 from analyses.distribution.estimates.metrics import middles
+from analyses.distribution.estimates.noise_of_responses import FEWEST, errors_of_frequencies, sizes_of_levels
 from analyses.distribution.estimates.wave_estimate import uniform_stream, uniforms
 from analyses.distribution.masked import leaves_of
+from analyses.distribution.methods import OfFrequencies
 from analyses.sums.tree_counts import TreeCounts
 
 N_DRAWS = 200
@@ -51,12 +54,6 @@ def intervals_of_counts(
 ) -> Intervals | None:
     """Return intervals about statistics of the rows that were counted.
 
-    A share is a ratio of two noisy counts. With w the share that is released, its error is that of the count less w
-    times that of all rows, over all rows, to first order.
-
-    An interval of a quantile holds all points x at which the count up to x, less the level times all rows, is within
-    1.97 of its standard deviations of 0 (a test, inverted), and what lies between such points.
-
     Args:
         counts: counts of a party.
         noisy: shape (n_entries,), the sum with its noise.
@@ -65,15 +62,58 @@ def intervals_of_counts(
         ranges: shape (r, 2), lower and upper ends in 0..1.
 
     Returns:
-        None where the number of rows is not `LEAST_DEVIATIONS` above 0.
+        See `intervals_about`.
     """
-    found, stream = leaves_of(counts, noisy), uniform_stream("noise of counts")
-    noise = np.array(
-        [
-            math.sqrt(variance) * leaves_of(counts, scipy.special.ndtri(uniforms(stream, counts.n_entries)))
-            for _ in range(N_DRAWS)
-        ]
-    )
+    noise = np.array([leaves_of(counts, z) for z in _normals("noise of counts", (counts.n_entries,))[0]])
+    return intervals_about(leaves_of(counts, noisy), math.sqrt(variance) * noise, levels, ranges)
+
+
+def intervals_of_responses(
+    mechanism: OfFrequencies,
+    frequencies: Floats,
+    whole: Floats,
+    numbers: Sequence[int],
+    levels: Sequence[float],
+    ranges: Floats,
+) -> Intervals | None:
+    """Return intervals about statistics of the distribution that the rows are from, among those who have a value.
+
+    Args:
+        mechanism: which was answered by; its last input is the empty one.
+        frequencies: shape (inputs,), without bias.
+        whole: shape (inputs,), the distribution made of them.
+        numbers: how many answered about each level.
+        levels: levels of the quantiles.
+        ranges: shape (r, 2), lower and upper ends in 0..1.
+
+    Returns:
+        See `intervals_about`; None where hardly anybody answered about some level, too.
+    """
+    if min(numbers) < FEWEST:
+        return None
+    normals = _normals("noise of responses", sizes_of_levels(mechanism))
+    noise = errors_of_frequencies(mechanism, whole, numbers, normals)
+    return intervals_about(frequencies[:-1], noise[:, :-1], levels, ranges)
+
+
+def intervals_about(found: Floats, noise: Floats, levels: Sequence[float], ranges: Floats) -> Intervals | None:
+    """Return intervals about statistics of a distribution.
+
+    A share is a ratio of two noisy numbers. With w the share that is released, its error is that of the number less w
+    times that of all, over all, to first order.
+
+    An interval of a quantile holds all points x at which the number up to x, less the level times all, is within
+    1.97 of its standard deviations of 0 (a test, inverted), and what lies between such points.
+
+    Args:
+        found: shape (buckets,), numbers or frequencies, without bias.
+        noise: shape (N_DRAWS, buckets), draws of their errors.
+        levels: levels of the quantiles.
+        ranges: shape (r, 2), lower and upper ends in 0..1.
+
+    Returns:
+        None where the sum of all is not `LEAST_DEVIATIONS` above 0.
+    """
     total, of_total = float(found.sum()), noise.sum(axis=1)
     if not total > LEAST_DEVIATIONS * float(of_total.std(ddof=1)):
         return None
@@ -101,6 +141,12 @@ def intervals_of_counts(
         tuple(_ends(one) for one in of_ranges),
         np.clip(of_buckets, 0.0, 1.0),
     )
+
+
+def _normals(label: str, sizes: Sequence[int]) -> list[Floats]:
+    """Return N_DRAWS vectors of standard normal numbers of each size, from a public stream."""
+    stream = uniform_stream(label)
+    return [scipy.special.ndtri(uniforms(stream, N_DRAWS * size)).reshape(N_DRAWS, size) for size in sizes]
 
 
 def _ends(two: Floats) -> Ends:

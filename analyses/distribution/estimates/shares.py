@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from analyses.distribution.estimates.frequencies import Floats, chances
-from analyses.distribution.inquiry import Oracle
+from analyses.distribution.methods import Oracle
 from analyses.job.forecast import NORMAL_95
 from dp.local_mechanism.hadamard_response import HadamardResponse
 from dp.local_mechanism.hashed_response import DirectResponse

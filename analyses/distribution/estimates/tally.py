@@ -1,4 +1,7 @@
-"""What an estimate needs of all responses: sums whose size does not depend on how many there are."""
+"""What an estimate needs of all responses: sums whose size does not depend on how many there are.
+
+The tallies of mechanisms from which frequencies of the inputs follow (`OfFrequencies`) say these, without bias.
+"""
 
 from typing import Protocol
 
@@ -14,11 +17,13 @@ from analyses.distribution.estimates.frequencies import (
     signs_by_row,
     support_of,
 )
-from analyses.distribution.inquiry import Mechanism
+from analyses.distribution.estimates.tree_estimate import least_squares
+from analyses.distribution.methods import Mechanism
 from dp.local_mechanism.hadamard_response import HadamardResponse
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
 from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse
 from dp.local_mechanism.public_choice import PublicChoices
+from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave
 
 
@@ -40,8 +45,20 @@ class Tally(Protocol):
         """
 
 
+class FrequencyTally(Tally, Protocol):
+    """A tally that says how frequent each input is."""
+
+    @property
+    def frequencies(self) -> Floats:
+        """Frequencies of the inputs, shape (inputs,), linear in the responses and without bias."""
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Numbers of responses about each level, of one where there is no tree."""
+
+
 class CountedTally:
-    """How often each output was given: all that waves and direct responses tell, whoever gave it.
+    """How often each output was given: all that waves, signs and direct responses tell, whoever gave it.
 
     Attributes:
         mechanism: that was answered by.
@@ -49,11 +66,10 @@ class CountedTally:
         counts: shape (outputs,).
     """
 
-    def __init__(self, mechanism: Wave | DirectResponse) -> None:
+    def __init__(self, mechanism: Wave | SignResponse | DirectResponse) -> None:
         self.mechanism = mechanism
         self.n_responses = 0
-        n_outputs = mechanism.n_outputs if isinstance(mechanism, Wave) else mechanism.n_inputs
-        self.counts = np.zeros(n_outputs, dtype=np.int64)
+        self.counts = np.zeros(mechanism.n_outputs, dtype=np.int64)
 
     def add(self, responses: Integers, choices: PublicChoices | None = None) -> None:
         """See `Tally`."""
@@ -63,6 +79,22 @@ class CountedTally:
         """Add responses of which so many are each output, shape (outputs,)."""
         self.counts += counts
         self.n_responses += int(counts.sum())
+
+
+class DirectTally(CountedTally):
+    """How often each input was named."""
+
+    mechanism: DirectResponse
+
+    @property
+    def frequencies(self) -> Floats:
+        """See `FrequencyTally`."""
+        return level_of(self.mechanism, self.counts, self.n_responses).frequencies
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """See `FrequencyTally`."""
+        return (self.n_responses,)
 
 
 class SupportTally:
@@ -85,8 +117,18 @@ class SupportTally:
 
     @property
     def level(self) -> Level:
-        """The frequencies of the inputs."""
+        """The frequencies of the inputs, with their variance."""
         return level_of(self._oracle, self.support, self.n_responses)
+
+    @property
+    def frequencies(self) -> Floats:
+        """See `FrequencyTally`."""
+        return self.level.frequencies
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """See `FrequencyTally`."""
+        return (self.n_responses,)
 
 
 class SignTally:
@@ -109,8 +151,13 @@ class SignTally:
 
     @property
     def frequencies(self) -> Floats:
-        """Unbiased frequencies of the inputs, shape (inputs,)."""
+        """See `FrequencyTally`; of inputs with a sign, the part with plus less that with minus."""
         return signed_of(self._mechanism, self._sums, self.n_responses)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """See `FrequencyTally`."""
+        return (self.n_responses,)
 
 
 class TreeTally:
@@ -118,10 +165,12 @@ class TreeTally:
 
     Attributes:
         n_responses: number of responses that were added.
+        branching: branching of the tree.
     """
 
     def __init__(self, tree: HierarchicalResponse) -> None:
         self.n_responses = 0
+        self.branching = tree.branching
         self._tallies = [SupportTally(oracle) for oracle in tree.oracles]
 
     def add(self, responses: Integers, choices: PublicChoices | None = None) -> None:
@@ -137,6 +186,16 @@ class TreeTally:
     def levels(self) -> list[Level]:
         """The frequencies of the nodes of each level, from below the root down to the inputs."""
         return [tally.level for tally in self._tallies]
+
+    @property
+    def frequencies(self) -> Floats:
+        """See `FrequencyTally`: by least squares over the tree."""
+        return least_squares(self.levels, self.branching)[-1]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """See `FrequencyTally`."""
+        return tuple(tally.n_responses for tally in self._tallies)
 
 
 class HaarTally:
@@ -162,15 +221,22 @@ class HaarTally:
 
     @property
     def frequencies(self) -> Floats:
-        """See `analyses.distribution.estimates.frequencies.haar_frequencies`."""
+        """See `FrequencyTally`: `analyses.distribution.estimates.frequencies.mass_of_differences`."""
         return mass_of_differences(self._mechanism, [tally.frequencies for tally in self._tallies])
 
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """See `FrequencyTally`."""
+        return tuple(tally.n_responses for tally in self._tallies)
 
-def tally_of(mechanism: Mechanism) -> CountedTally | SupportTally | SignTally | TreeTally | HaarTally:
+
+def tally_of(mechanism: Mechanism) -> CountedTally | FrequencyTally:
     """Return the empty tally of a mechanism."""
     match mechanism:
-        case Wave() | DirectResponse():
+        case Wave() | SignResponse():
             return CountedTally(mechanism)
+        case DirectResponse():
+            return DirectTally(mechanism)
         case HashedResponse():
             return SupportTally(mechanism)
         case HadamardResponse():

@@ -94,18 +94,19 @@ def estimate_ems(
     return _estimate(operator, x, abs(n_maps), n_maps > 0, n_passes)
 
 
-def estimate_em(operator: WaveOperator, counts: Floats) -> WaveEstimate:
+def estimate_em(operator: WaveOperator, counts: Floats, tau: float | None = None) -> WaveEstimate:
     """Return the estimate of plain expectation maximisation at the stopping rule of [SW20].
 
     Args:
         operator: the transition.
         counts: counts of the outputs, shape (m,), not all 0.
+        tau: a map that raises the log likelihood of all responses by less is the last one; by default 1e-3 e^epsilon.
 
     Raises:
         ValueError: see `estimate_ems`.
     """
     counts = _checked(operator, counts)
-    least_gain = _EM_GAIN * float(operator.wave.odds.favoured / operator.wave.odds.other)
+    least_gain = _EM_GAIN * operator.wave.odds.favoured / operator.wave.odds.other if tau is None else tau
     x = np.full(operator.n_entries, 1 / operator.n_entries)
     before = log_likelihood(operator, x, counts)
     work, transition = _work(operator, 2), _transition(operator)

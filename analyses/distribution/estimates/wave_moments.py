@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dp.local_mechanism.odds import Odds
+from dp.local_mechanism.sign_response import MINUS, PLUS, SignResponse
 from dp.local_mechanism.wave import Wave
 
 Floats = NDArray[np.float64]
@@ -87,16 +87,18 @@ def moments(wave: Wave, counts: NDArray[np.generic]) -> Moments:
     if present <= 0:
         raise ValueError("the responses look as if all of them came from empty slots")
 
-    def error(influence: Floats) -> float:
-        return math.sqrt(max(0.0, float(share @ influence**2)) / (n - 1))
-
     mean = first / present
-    mean_error = error((f1 - mean * f0) / present)
+    mean_error = _error(share, (f1 - mean * f0) / present, n)
     around = f2 - 2 * mean * f1 + mean**2 * f0
     variance = (second / present - mean**2) + mean_error**2
-    variance_error = error((around - variance * f0) / present)
+    variance_error = _error(share, (around - variance * f0) / present, n)
     d = wave.n_inputs
     return Moments((mean + 0.5) / d, mean_error / d, variance / d**2, variance_error / d**2, round(n))
+
+
+def _error(share: Floats, influence: Floats, n: float) -> float:
+    """Return the standard error of the mean of n values, of which such shares are each of `influence`."""
+    return math.sqrt(max(0.0, float(share @ influence**2)) / (n - 1))
 
 
 def gain_of_a_response(wave: Wave, n_responses: int) -> float:
@@ -109,22 +111,52 @@ def gain_of_a_response(wave: Wave, n_responses: int) -> float:
     return float((wave.n_real_outputs - 1) / (wave.n_inputs * s * n_responses))
 
 
-def sign_mean(n_inputs: int, odds: Odds, n_plus: int, n: int) -> tuple[float, float]:
-    """Return the mean that sign responses say, and its standard error, in units of the range.
+@dataclass(frozen=True)
+class SignMean:
+    """What sign responses say, in units of the range.
+
+    Attributes:
+        mean, error: and its standard error.
+        present, present_error: part of the respondents that have a value, and its standard error.
+        gain: how far one response can move the mean.
+    """
+
+    mean: float
+    error: float
+    present: float
+    present_error: float
+    gain: float
+
+
+def sign_mean(mechanism: SignResponse, counts: NDArray[np.generic]) -> SignMean:
+    """Return the mean that sign responses say: without bias, or with an empty input a ratio of two such numbers.
+
+    With x the input in units of d - 1, plus has the probability q + r x and minus q + r (1 - x), q = B / (A + B) or
+    B / (A + 2 B), r = 1 - 2 q or 1 - 3 q; for the empty input both have q. So (1[plus] - q) / r has the expectation x
+    or 0, and the sum of that of plus and that of minus has 1 or 0.
 
     Args:
-        n_inputs: d.
-        odds: A and B.
-        n_plus: how many answered plus.
-        n: how many answered, at least two.
+        mechanism: which was answered by.
+        counts: counts of the outputs, shape (outputs,), at least two responses.
 
     Raises:
-        ValueError: fewer than two responses.
+        ValueError: fewer than two responses, or all of them look empty.
     """
+    n = float(np.sum(counts))
     if n < 2:
         raise ValueError("a mean with a standard error needs two responses")
-    a, b = odds.favoured, odds.other
-    share, steps = n_plus / n, (n_inputs - 1) / (a - b)
-    mean = ((a + b) * share - b) * steps
-    error = (a + b) * steps * math.sqrt(share * (1 - share) / (n - 1))
-    return (mean + 0.5) / n_inputs, error / n_inputs
+    last, d = mechanism.n_inputs - 1, mechanism.n_inputs
+    q = mechanism.odds.other * last / mechanism.total
+    r = 1 - mechanism.n_outputs * q
+    share = np.asarray(counts, dtype=np.float64) / n
+    outputs = np.arange(mechanism.n_outputs)
+    of_plus, of_minus = (((outputs == output) - q) / r for output in (PLUS, MINUS))
+    of_present = of_plus + of_minus
+    present, first = float(share @ of_present), float(share @ of_plus)
+    if present <= 0:
+        raise ValueError("the responses look as if all of them came from empty slots")
+    mean = first / present
+    scale = last / d
+    error = scale * _error(share, (of_plus - mean * of_present) / present, n)
+    present_error = _error(share, of_present - present, n)
+    return SignMean((mean * last + 0.5) / d, error, present, present_error, scale / (r * n))

@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 from surveys import HUB, another_session, asked, survey_question
 
 from analyses.distribution.estimates.tally import tally_of
+from analyses.distribution.methods import Answered
 from analyses.job.job import JobError
 from dp.cost.events.record import rdp_of
 from entropy import InsecureTestEntropy
@@ -17,7 +19,7 @@ from questions.responses import AskedQuestion, result_of
 
 TEXT = 'record = "wage"\nrange = [0, 100]\nepsilon = 1.0\nuntil = 2100-01-01T00:00:00Z\n'
 
-METHODS = ["wave", "trapezoid", "triangle", "bins", "direct", "hashed", "hadamard", "tree", "haar"]
+METHODS = get_args(Answered)
 
 BAD = {
     "a range whose lower end is not below its upper one": ({"range": [5, 5]}, "range"),
@@ -63,8 +65,15 @@ def test_the_digest_binds_every_field():
     digests = {asked().digest, asked(another_session(1)).digest, asked(asker=HUB + "-2").digest}
     changes = ({"record": "x"}, {"epsilon": 1.5}, {"buckets": 64}, {"range": (0, 99)}, {"method": "tree"})
     digests |= {asked(**change).digest for change in (*changes, {"responses": 7}, {"smoothing": 3}, {"fine": 64})}
+    more = (
+        {"half_width": 0.1},
+        {"method": "trapezoid", "top": 0.3},
+        {"estimate": "em"},
+        {"estimate": "em", "tau": 1.0},
+    )
+    digests |= {asked(**change).digest for change in more}
     digests |= {asked(queries=((1, 2),)).digest, asked(quantiles=(0.5,)).digest}
-    assert len(digests) == 13
+    assert len(digests) == 17
     assert asked().question_id == asked().digest[:ID_BYTES]
     assert AskedQuestion.from_json(asked().canonical_json()).digest == asked().digest
 
@@ -85,7 +94,7 @@ def test_a_response_costs_the_same_in_both_views_and_at_most_what_is_asked(metho
     assert views["coordinator"]["epsilon"] == views["coalition"]["epsilon"] <= 1.0
 
 
-@pytest.mark.parametrize("method", ["wave", "bins", "direct", "hashed", "hadamard", "tree", "haar"])
+@pytest.mark.parametrize("method", METHODS)
 def test_responses_travel_in_one_or_two_bytes_and_others_are_refused(method):
     for buckets in (32, 1024):
         question = asked(method=method, buckets=buckets, epsilon=8.0)
@@ -107,7 +116,7 @@ def tallied(question, responses, names=()):
     return tally
 
 
-@pytest.mark.parametrize("method", ["wave", "bins", "direct", "hashed", "hadamard", "tree", "haar"])
+@pytest.mark.parametrize("method", METHODS)
 def test_the_estimate_is_near_the_truth(method):
     question, entropy = asked(method=method, epsilon=4.0), InsecureTestEntropy(method)
     names = [f"d{i}" for i in range(1000)]

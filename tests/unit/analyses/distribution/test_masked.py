@@ -83,10 +83,12 @@ def test_the_levels_of_a_vector_add_up_and_come_back():
 def test_exact_counts_are_estimated_exactly_and_no_rows_give_a_uniform_distribution():
     counts = TreeCounts(37, 1000)
     inputs = np.random.default_rng(1).integers(0, 37, 500)
-    probabilities, total = estimate_tree(counts, counts.counted(inputs))
-    assert total == pytest.approx(500)
-    assert probabilities == pytest.approx(np.bincount(inputs, minlength=37) / 500)
-    probabilities, total = estimate_tree(counts, -counts.counted(inputs))
+    for way in (None, "norm-sub", "admm"):
+        probabilities, total, has_converged = estimate_tree(counts, counts.counted(inputs), way)
+        assert has_converged is (True if way == "admm" else None)
+        assert total == pytest.approx(500)
+        assert probabilities == pytest.approx(np.bincount(inputs, minlength=37) / 500)
+    probabilities, total, _ = estimate_tree(counts, -counts.counted(inputs))
     assert total == 0
     assert probabilities == pytest.approx(np.full(37, 1 / 37))
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from analyses.distribution import protocol
 from analyses.distribution.estimates.metrics import wasserstein
 from analyses.distribution.estimates.wave_moments import gain_of_a_response, moments
-from analyses.distribution.inquiry import BINNED, WAVES
+from analyses.distribution.methods import MASKED, METHODS, Answered
 from analyses.distribution.plan import DistributionPlan, plan
 from analyses.distribution.protocol import ANALYSIS, RESPONSES_STAGE
 from analyses.distribution.reference import reference
@@ -25,9 +26,12 @@ from entropy import InsecureTestEntropy
 from mpc.errors import PeerViolationError
 from mpc.protocol.session import COORDINATOR
 from party.gate import GatedSession
-from results.registry import lines_of
+from results.drawing.chart import NothingToDrawError
+from results.kinds.distribution import DistributionResult
+from results.registry import lines_of, picture_of
 
 PARTIES = ("a", "b", "c")
+SPIKY = [0.3, 0.0, 0.25, 0.05, 0.0, 0.1, 0.0, 0.3]
 
 
 def job_of(epsilon=2.0, anyway=False, **parameters):
@@ -69,11 +73,29 @@ async def test_two_owners_are_enough_and_each_counts_as_colluding_against_the_ot
     assert (costs["coordinator"] < costs["coalition"]) == (method == "masked")
 
 
-@pytest.mark.parametrize("method", [*WAVES, *BINNED, "tree", "haar", "masked"])
-async def test_every_method_estimates_the_distribution_of_all_rows(method):
-    tables = tables_of()
+OF_DISTRIBUTIONS = [name for name, method in METHODS.items() if method.ways]
+CHOICES = [
+    {"method": "wave", "estimate": "em"},
+    {"method": "wave", "estimate": "em", "tau": 1.0},
+    {"method": "wave", "half_width": 0.1},
+    {"method": "trapezoid", "half_width": 0.3, "top": 0.75},
+    {"method": "hashed", "estimate": "norm-sub"},
+    {"method": "tree", "estimate": "admm"},
+    {"method": "masked", "estimate": "admm"},
+]
+
+
+def test_every_method_is_offered_by_name():
+    assert {*get_args(Answered), MASKED} == set(METHODS)
+    assert {name for name, method in METHODS.items() if method.mechanism is not None} == set(get_args(Answered))
+
+
+@pytest.mark.parametrize("asked", [*({"method": name} for name in OF_DISTRIBUTIONS), *CHOICES], ids=str)
+async def test_every_method_estimates_the_distribution_of_all_rows(asked):
+    tables, method = tables_of(), asked["method"]
+    smoothing = {} if asked.get("estimate") == "em" else {"smoothing": 3}
     run = await run_locally(
-        job_of(method=method, smoothing=3, bins=16, queries=[[100.0, 175.0]]), tables, entropy_of=entropy_of
+        job_of(**asked, **smoothing, bins=16, queries=[[100.0, 175.0]]), tables, entropy_of=entropy_of
     )
     result = run.result
     truth = reference(list(tables.values()), run.plan)
@@ -85,24 +107,67 @@ async def test_every_method_estimates_the_distribution_of_all_rows(method):
     assert result["mean"] == pytest.approx(exact.mean(), abs=8)
     assert result["quantiles"][2][1] == pytest.approx(np.median(exact), abs=10)
     assert result["rows"] == pytest.approx(12_000, abs=1_500)
+    assert result["estimate"] == asked.get("estimate", METHODS[method].ways[0])
     for report in run.reports.values():
         assert (report.n_rows, report.clipped_values) == (4000, {"wage": 1})
-    if method in WAVES:
+    is_wave = "ems" in METHODS[method].ways
+    if is_wave:
         assert abs(result["closed_mean"] - exact.mean()) < 4 * result["closed_mean_error"]
+        assert abs(result["closed_variance"] - exact.var()) < 4 * result["closed_variance_error"]
         assert abs(result["fit"]) < 6
-    if method == "masked":
+    if is_wave or METHODS[method].is_binned:
+        assert result["intervals"] is None
+    else:
         lower, upper = result["intervals"]["mean"]
         assert lower < result["mean"] < upper < lower + 20
         assert len(result["intervals"]["probabilities"]) == 64
         assert len(result["intervals"]["queries"]) == 1
-    else:
-        assert result["intervals"] is None
     ((lower, upper, probability),) = result["queries"]
     assert (lower, upper) == (100.0, 175.0)
     assert probability == pytest.approx(np.mean((exact >= 100) & (exact < 175)), abs=0.1)
     lines = lines_of("distribution", result)
     assert method in lines[0]
     assert any("row of one party's table" in line for line in lines)
+
+
+async def test_signs_tell_the_mean_of_all_rows_and_nothing_else():
+    tables = tables_of()
+    run = await run_locally(job_of(method="sign"), tables, entropy_of=entropy_of)
+    result, exact = run.result, np.concatenate([np.clip(table.values[:, 0], 0, 200) for table in tables.values()])
+    assert abs(result["closed_mean"] - exact.mean()) < 4 * result["closed_mean_error"] < 20
+    assert result["mean"] == result["closed_mean"]
+    assert result["rows"] == pytest.approx(12_000, abs=1_500)
+    assert (run.plan.inquiry.response_bytes, run.plan.inquiry.n_outputs) == (1, 3)
+    assert [result[name] for name in ("probabilities", "variance", "estimate", "intervals")] == [None] * 4
+    assert result["quantiles"] == result["queries"] == []
+    lines = lines_of("distribution", result)
+    assert any("in closed form" in line for line in lines)
+    (panel,) = picture_of(result).panels
+    assert panel.intervals[0][0] < panel.values[0] == result["mean"] < panel.intervals[0][1]
+    asked = DistributionResult(run.plan.job, result)
+    assert (asked.table()["mean"], asked.probabilities_.shape) == ([result["mean"]], (0,))
+
+
+@pytest.mark.parametrize("method", get_args(Answered))
+async def test_without_noise_to_speak_of_every_method_finds_what_it_asks_for(method):
+    """At epsilon 16 the truth is lied about once in 100,000 responses: what is left is the part of a respondent."""
+    rng, rows = np.random.default_rng(1), 20_000
+    columns = (ColumnSchema(name="wage", lower=0.0, upper=8.0),)
+    tables = {
+        name: Table(BlockSchema(party=name, columns=columns, rows=(1, rows)), rng.choice(8, (rows, 1), p=SPIKY) + 0.5)
+        for name in PARTIES
+    }
+    extra = {} if method == "sign" else {"smoothing": 1}
+    run = await run_locally(job_of(16.0, method=method, buckets=8, bins=8, **extra), tables, entropy_of=entropy_of)
+    result, truth = run.result, reference(list(tables.values()), run.plan)
+    mean = float(truth @ (np.arange(8) + 0.5))
+    if method == "sign":
+        assert result["closed_mean"] == pytest.approx(mean, abs=0.08)
+    elif METHODS[method].ways[0] == "ems":
+        # Smoothing spreads a spike over its neighbours, whatever epsilon; the closed mean is not smoothed.
+        assert result["closed_mean"] == pytest.approx(mean, abs=0.08)
+    else:
+        assert np.array(result["probabilities"]) == pytest.approx(truth, abs=0.03)
 
 
 def planned(**parameters):
@@ -218,11 +283,21 @@ async def test_a_response_that_is_no_output_is_refused_and_its_sender_named():
         ({"buckets": 16384, "method": "tree"}, "parameters"),
         ({"buckets": 100, "method": "bins", "bins": 32}, "parameters.bins"),
         ({"fine": 96}, "parameters.fine: 96 is no multiple of 64 buckets"),
-        ({"fine": 128, "method": "tree"}, "parameters.fine: only waves"),
+        ({"fine": 128, "method": "tree"}, "parameters.fine: tree has none"),
         ({"fine": 32768}, "parameters.fine"),
         ({"queries": [[10.0, 5.0]]}, "parameters.queries"),
         ({"queries": [[10.0, 500.0]]}, "parameters.queries"),
         ({"smoothing": 0}, "parameters.smoothing"),
+        ({"smoothing": 3, "estimate": "em"}, "parameters.smoothing: plain"),
+        ({"tau": 0.1}, "parameters.tau: only plain"),
+        ({"tau": 0.0, "estimate": "em"}, "parameters.tau"),
+        ({"estimate": "isotonic"}, "parameters.estimate: wave has ems, em"),
+        ({"method": "haar", "estimate": "admm"}, "parameters.estimate: haar has isotonic, norm-sub"),
+        ({"method": "sign", "estimate": "ems"}, "parameters.estimate: sign has none"),
+        ({"method": "sign", "queries": [[1.0, 5.0]]}, "parameters.queries: sign tells the mean alone"),
+        ({"half_width": 0.51}, "parameters.half_width"),
+        ({"method": "piecewise", "half_width": 0.1}, "parameters.half_width: piecewise has none"),
+        ({"top": 0.5}, "parameters.top: wave has none; only trapezoid"),
         ({"method": "memoized"}, "parameters.method"),
         ({"epsilon": 2.0**-11}, "privacy"),
         ({"epsilon": 17.0}, "privacy"),
@@ -246,10 +321,19 @@ def test_columns_with_different_bounds_need_a_range_and_tables_declare_their_row
         plan(job, [*schemas[:2], schemas[2].model_copy(update={"rows": None})])
 
 
-async def test_tables_without_a_row_that_shows_give_a_result():
-    run = await run_locally(job_of(epsilon=0.1, anyway=True), tables_of(1, 3), entropy_of=entropy_of)
-    assert json.dumps(run.result)
-    assert sum(run.result["probabilities"]) == pytest.approx(1)
+@pytest.mark.parametrize("method", ["wave", "tree", "sign"])
+async def test_tables_without_a_row_that_shows_give_a_result(method):
+    run = await run_locally(job_of(epsilon=0.1, anyway=True, method=method), tables_of(1, 3), entropy_of=entropy_of)
+    result = run.result
+    assert json.dumps(result)
+    assert lines_of("distribution", result)
+    if method == "sign":
+        assert (result["mean"], result["closed_mean"]) == (100.0, None)
+        with pytest.raises(NothingToDrawError, match="hardly seen"):
+            picture_of(result)
+    else:
+        assert sum(result["probabilities"]) == pytest.approx(1)
+    assert result["intervals"] is None
 
 
 async def test_rows_are_randomized_on_a_finer_grid_where_one_is_asked_for():

@@ -232,7 +232,9 @@ def test_a_fixed_record_has_one_response_per_mechanism_for_ever(tmp_path):
     with survey_device(tmp_path, fixed=fixed) as device:
         device.answer_once(asked(epsilon=2.0))
         device.answer_once(asked(method="triangle"))
-        assert committed(device) == 3
+        device.answer_once(asked(half_width=0.1))
+        device.answer_once(asked(estimate="em"))  # the mechanism is that of the first ones
+        assert committed(device) == 4
 
 
 @pytest.mark.parametrize("method", ["tree", "haar"])

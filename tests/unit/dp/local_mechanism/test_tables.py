@@ -81,15 +81,19 @@ def test_a_wave_of_any_weights_has_its_table():
     assert found[2].tolist() == [B, B, B, 3 * B, 2 * B, B, B]
 
 
+@pytest.mark.parametrize("has_empty", [False, True])
 @pytest.mark.parametrize("n_inputs", [2, 5, 16])
 @pytest.mark.parametrize("epsilon", ODDS)
-def test_the_sign_response_has_its_table(epsilon, n_inputs):
-    mechanism = SignResponse(n_inputs, ODDS[epsilon])
-    found = table(mechanism.total, 2, n_inputs, mechanism.outputs_of)
+def test_the_sign_response_has_its_table(epsilon, n_inputs, has_empty):
+    mechanism, n = SignResponse(n_inputs, ODDS[epsilon], has_empty), n_inputs + has_empty
+    found = table(mechanism.total, mechanism.n_outputs, n, mechanism.outputs_of)
     check(found, mechanism.total, ODDS[epsilon])
-    steps = np.diff(found[:, 1])
+    assert (found == mechanism.weights_of(np.arange(n))).all()
+    steps = np.diff(found[:n_inputs, 1])
     assert (steps == steps[0]).all()
     assert steps[0] > 0
+    with pytest.raises(ValueError, match="outside"):
+        mechanism.weights_of(np.array([n]))
 
 
 @pytest.mark.parametrize("n_inputs", [2, 5, 16])

@@ -7,7 +7,6 @@ from scipy.optimize import LinearConstraint, minimize
 from sklearn.isotonic import IsotonicRegression
 
 from analyses.distribution.estimates import tree_estimate
-from analyses.distribution.estimates.binned import BINS, bins_of, estimate_binned
 from analyses.distribution.estimates.frequencies import (
     Level,
     estimate,
@@ -27,7 +26,7 @@ from analyses.distribution.estimates.metrics import (
 from analyses.distribution.estimates.monotone import isotonic, norm_sub
 from analyses.distribution.estimates.tree_estimate import least_squares, non_negative
 from dp.local_mechanism.hadamard_response import HadamardResponse
-from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse, frequency_oracle
+from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
 from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse, level_sizes
 from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.public_choice import PublicChoices
@@ -188,22 +187,6 @@ def test_norm_sub_is_the_nearest_distribution():
         constraints=LinearConstraint(np.ones(5), 1, 1),
     )
     assert found == pytest.approx(program.x, abs=1e-5)
-
-
-@pytest.mark.parametrize("n_bins", BINS)
-def test_binned_estimates_are_near_the_truth(n_bins):
-    values = beta_values(60_000, 128)
-    choices, oracle = choices_of(len(values)), frequency_oracle(n_bins, ODDS)
-    responses = oracle.respond(bins_of(values, 128, n_bins), choices, InsecureTestEntropy("bins"))
-    found = estimate_binned(oracle, responses, choices, 128)
-    assert found.shape == (128,)
-    assert found.sum() == pytest.approx(1)
-    assert wasserstein(found, np.bincount(values, minlength=128) / len(values)) < 0.02
-    other = estimate_binned(oracle, responses, choices, 128, by_norm_sub=True)
-    assert other.sum() == pytest.approx(1)
-    assert (other != found).any()
-    with pytest.raises(ValueError, match="divide"):
-        estimate_binned(oracle, responses, choices, 130)
 
 
 def test_metrics_of_small_distributions():

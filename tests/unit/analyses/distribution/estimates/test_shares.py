@@ -1,16 +1,18 @@
 """Shares of categories: their errors by enumeration, and how often their intervals hold the truth."""
 
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from analyses.distribution.estimates.estimate import estimated
+from analyses.distribution.estimates.estimate import estimated, statistics
+from analyses.distribution.estimates.noise_of_responses import errors_of_frequencies
 from analyses.distribution.estimates.shares import _errors, shares_of
 from analyses.distribution.estimates.tally import tally_of
 from analyses.distribution.inquiry import DistributionParams, Inquiry
 from dp.local_mechanism.hadamard_response import HadamardResponse
-from dp.local_mechanism.hashed_response import DirectResponse
+from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
 from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.public_choice import PublicChoices
 from entropy import InsecureTestEntropy
@@ -29,6 +31,12 @@ def moments_of(scores, law):
 
 def laws_of(oracle):
     """Scores of all outputs, and the law of the outputs for each input."""
+    if isinstance(oracle, HashedResponse):
+        g, p = oracle.n_buckets, float(oracle.response.truthful)
+        functions = np.array(list(product(range(g), repeat=K)))
+        supports = np.concatenate([functions == output for output in range(g)]).astype(float)
+        law = np.where(supports.T > 0, p, (1 - p) / (g - 1)) / len(functions)
+        return (supports - 1 / g) / (p - 1 / g), law
     if isinstance(oracle, DirectResponse):
         p, q = float(oracle.response.truthful), float(oracle.response.other)
         law = np.full((K, K), q) + (p - q) * np.eye(K)
@@ -54,6 +62,40 @@ def test_errors_are_those_of_the_scores_by_enumeration(oracle):
     found, with_empty = _errors(oracle, frequencies, len(inputs))
     assert found == pytest.approx(variances.mean(axis=0) / len(inputs))
     assert with_empty == pytest.approx(covariances.mean(axis=0)[:-1] / len(inputs), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "oracle", [DirectResponse(K, ODDS), HashedResponse.of_odds(K, ODDS), HadamardResponse(K, ODDS)]
+)
+def test_draws_of_errors_have_the_covariance_of_the_scores_by_enumeration(oracle):
+    scores, laws = laws_of(oracle)
+    f, n = np.array([0.4, 0.1, 0.0, 0.2, 0.3]), 50
+    law = f @ laws
+    mean = law @ scores
+    exact = (scores.T * law) @ scores - np.outer(mean, mean)
+    factor = errors_of_frequencies(oracle, f, (n,), (np.eye(K),))  # draws are linear in the normal numbers
+    assert mean == pytest.approx(f, abs=1e-9)
+    assert n * factor.T @ factor == pytest.approx(exact)
+
+
+@pytest.mark.parametrize("method", ["tree", "haar", "hashed"])
+def test_intervals_of_responses_hold_the_truth_as_often_as_they_say(method):
+    """The empty input is one in ten; the other rows are drawn anew in each run, as intervals are about their law."""
+    d, n, runs, rng = 22, 2500, 40, np.random.default_rng(2)
+    params = DistributionParams(range=(0.0, 1.0), buckets=d, bins=d, method=method, queries=((0.2, 0.4), (0.5, 0.55)))
+    inquiry = Inquiry(params, Odds.of_epsilon(2.0).favoured)
+    p = np.append(0.9 * rng.dirichlet(np.full(d, 0.4)), 0.1)
+    truth, held = statistics(inquiry, p[:-1] / 0.9), []
+    for run in range(runs):
+        result = answered(inquiry, rng.choice(d + 1, n, p=p), run)
+        known = result["intervals"]
+        ends = np.array([known["mean"], *known["quantiles"], *known["queries"], *known["probabilities"]])
+        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+    hits = np.mean(held, axis=0)
+    assert 0.91 < hits[:8].mean() < 0.99, "320 intervals, some 100 of them independent"
+    assert 0.92 < hits[8:].mean() < 0.98
+    assert hits.min() >= 0.75, "no number is left out"
+    assert "about the distribution that the rows are from" in result["about_intervals"]
 
 
 def inquiry_of(method, epsilon=2.0):
@@ -91,7 +133,7 @@ def test_a_result_about_a_category_states_its_shares_in_lines_and_in_the_table()
     found = answered(inquiry_of("hadamard"), np.repeat(np.arange(K), 100), 0)
     lines, (share, lower, upper) = found_lines(found), found["shares"][2]
     assert f"  share of 2: {share:.4f} ({lower:.4f} to {upper:.4f})" in lines
-    assert any("shares of bins alone" in line for line in lines)
+    assert any("Those of shares are about the rows that answered" in line for line in lines)
     table = DistributionResult(NO_JOB, found).table()
     assert [table[name][2] for name in ("share", "at_least", "at_most")] == [share, lower, upper]
 
@@ -102,4 +144,5 @@ def test_bins_of_several_buckets_have_no_line_each():
     found = answered(inquiry, np.repeat(np.arange(K), 200), 0)
     assert len(found["shares"]) == K
     assert not any("share of" in line for line in found_lines(found))
+    assert any("shares of bins alone" in line for line in found_lines(found))
     assert "share" not in DistributionResult(NO_JOB, found).table()

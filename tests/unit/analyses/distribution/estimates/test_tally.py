@@ -6,7 +6,8 @@ import pytest
 from analyses.distribution.estimates.estimate import estimated
 from analyses.distribution.estimates.frequencies import estimate, haar_frequencies
 from analyses.distribution.estimates.tally import tally_of
-from analyses.distribution.inquiry import DistributionParams, Inquiry, takes_choices
+from analyses.distribution.inquiry import DistributionParams, Inquiry
+from analyses.distribution.methods import takes_choices
 from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.public_choice import PublicChoices
 from dp.local_mechanism.wave import Wave

@@ -281,12 +281,21 @@ def test_a_lie_moves_the_mean_by_no_more_than_its_gain(epsilon, gain):
     assert moved == pytest.approx(gain_of_a_response(wave, 1_001), rel=1e-9)
 
 
-def test_the_mean_of_sign_responses_is_near_the_truth():
-    mechanism, values = SignResponse(32, ODDS), beta_values(40_000, 32)
-    plus = int(mechanism.respond(values, InsecureTestEntropy("signs")).sum())
-    mean, error = sign_mean(32, ODDS, plus, len(values))
-    assert abs(mean - ((values + 0.5) / 32).mean()) < 4 * error < 0.03
-    # The ends are answered by plus with the probabilities B / (A + B) and A / (A + B).
-    total = ODDS.favoured + ODDS.other
-    assert sign_mean(32, ODDS, ODDS.favoured, total)[0] == pytest.approx(31.5 / 32)
-    assert sign_mean(32, ODDS, ODDS.other, total)[0] == pytest.approx(0.5 / 32)
+@pytest.mark.parametrize("has_empty", [False, True])
+def test_the_mean_of_sign_responses_is_near_the_truth_as_often_as_its_error_says(has_empty):
+    mechanism, values = SignResponse(32, ODDS, has_empty), beta_values(4_000, 32)
+    slots = np.concatenate([values, np.full(1_000 * has_empty, 32)]).astype(np.int64)
+    source, off = InsecureTestEntropy("signs"), []
+    for _ in range(150):
+        found = sign_mean(mechanism, np.bincount(mechanism.respond(slots, source), minlength=mechanism.n_outputs))
+        off.append(
+            [
+                (found.mean - ((values + 0.5) / 32).mean()) / found.error,
+                (found.present - 4_000 / len(slots)) / max(found.present_error, 1e-9),
+            ]
+        )
+    assert np.std(off, axis=0) == pytest.approx([1.0, float(has_empty)], abs=0.25)
+    assert np.abs(np.mean(off, axis=0)).max() < 0.35
+    for value, mean in ((0, 0.5 / 32), (31, 31.5 / 32)):
+        # Responses with exactly the law of an end say that end.
+        assert sign_mean(mechanism, mechanism.weights_of(np.array([value]))[0]).mean == pytest.approx(mean)
