@@ -79,7 +79,6 @@ OF_ITS_OWN = {
         "questions",
         "reports",
         "sum_answers",
-        "valid_counts",
     },
     "power_moments": {"column_sums", "reports", "sensitivity", "sketch"},
     "sums": {

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.clustering.weighted_clustering import Choices
-from analyses.pattern_count.valid_counts import valid_counts
 from dp.mechanism.release import StepwiseNoise, StepwiseRelease
+from dp.mechanism.valid_counts import valid_counts
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -11,8 +11,8 @@ import numpy as np
 
 from analyses.job.forecast import NORMAL_95
 from analyses.kept_moments.answer import SEEN, Answer, AnswerError, Floats, ends, numbers
-from analyses.pattern_count.valid_counts import valid_counts
 from analyses.second_moments.spectrum import SimulatedNoise
+from dp.mechanism.valid_counts import valid_counts
 
 N_DRAWS = 400
 QUARTILES = (0.25, 0.5, 0.75)

@@ -19,13 +19,13 @@ from analyses.clustering.estimators.fm_sketch import SketchEstimator
 from analyses.clustering.estimators.membership import MembershipEstimator, MembershipGrid, Memberships
 from analyses.clustering.protocol import ESTIMATORS
 from analyses.job.job import PrivacyTarget
-from analyses.pattern_count.valid_counts import valid_counts
 from bench.analyses.table import Row, Spent
 from bench.datasets.clustering_tables import ClusterTable, mixed_gaussian
 from bench.utility.moment_runs import QUICK_ROWS, typical
 from dp.cost.accounting import Adjacency
 from dp.mechanism.cardinality import Levels
 from dp.mechanism.scalar import DiscreteGaussianNoise
+from dp.mechanism.valid_counts import valid_counts
 from entropy import KeyStream, SystemEntropy
 from entropy.stream import KEY_BYTES
 from mpc.arithmetic.field import ResidueField

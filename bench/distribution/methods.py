@@ -12,11 +12,12 @@ import numpy as np
 
 from analyses.distribution import protocol as distribution
 from analyses.distribution.estimates.frequencies import estimate, estimate_levels, haar_frequencies
-from analyses.distribution.estimates.monotone import isotonic, norm_sub
-from analyses.distribution.estimates.tree_estimate import least_squares, non_negative
+from analyses.distribution.estimates.tree_estimate import least_squares
 from analyses.distribution.estimates.wave_estimate import choose_passes, estimate_em, estimate_ems
 from analyses.distribution.estimates.wave_moments import moments, sign_mean
 from analyses.distribution.estimates.wave_operator import WaveOperator
+from analyses.distribution.estimates.ways import made_distribution
+from analyses.distribution.methods import METHODS, Way
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from bench.distribution.samples import Floats, Integers
@@ -36,6 +37,8 @@ BINS = (16, 32, 64)
 
 CFO = tuple(f"CFO {n_bins}" for n_bins in BINS)
 ISOTONIC = ", isotonic"
+WAYS: dict[Way, str] = {"norm-sub": "", "isotonic": ISOTONIC}
+"""How bins are made a distribution, as [SW20] does and as we do by default, to what is added to their name."""
 SR, PM, CLOSED = "SR", "PM", "SW, closed form"
 
 N_PARTIES = 3
@@ -72,17 +75,17 @@ def from_categories(inputs: Integers, n_buckets: int, odds: Odds, seed: int) -> 
         oracle = frequency_oracle(n_bins, odds)
         n_repeated = n_buckets // n_bins
         shares = estimate(oracle, oracle.respond(inputs // n_repeated, choices, entropy), choices).frequencies
-        for way, suffix in ((norm_sub, ""), (isotonic, ISOTONIC)):
-            found[f"CFO {n_bins}{suffix}"] = np.repeat(way(shares) / n_repeated, n_repeated)
+        for way, suffix in WAYS.items():
+            found[f"CFO {n_bins}{suffix}"] = np.repeat(made_distribution(way, shares)[0] / n_repeated, n_repeated)
     tree = HierarchicalResponse(n_buckets, odds)
     levels = estimate_levels(tree, tree.respond(inputs, choices, entropy), choices)
     found[HH] = least_squares(levels, tree.branching)[-1]
-    found[f"{HH}{ISOTONIC}"] = isotonic(found[HH])
-    found[f"{HH}, norm-sub"] = norm_sub(found[HH])
-    found[ADMM] = non_negative(levels, tree.branching)[0]
+    found[f"{HH}{ISOTONIC}"], found[f"{HH}, norm-sub"], found[ADMM] = (
+        made_distribution(way, found[HH], levels, tree.branching)[0] for way in METHODS["tree"].ways
+    )
     haar = HaarResponse(n_buckets, odds)
     found[HAAR] = haar_frequencies(haar, haar.respond(inputs, choices, entropy), choices)
-    found[f"{HAAR}{ISOTONIC}"] = isotonic(found[HAAR])
+    found[f"{HAAR}{ISOTONIC}"], _ = made_distribution("isotonic", found[HAAR])
     return found
 
 

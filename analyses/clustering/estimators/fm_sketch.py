@@ -45,13 +45,13 @@ from analyses.clustering.estimators.sketch_estimate import (
 from analyses.job.job import JobError, PrivacyTarget, PublicModel, parameters_error
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
-from analyses.pattern_count.valid_counts import valid_counts
 from analyses.rows.own_values import CountsFailures, zeros_instead
 from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.report import privacy_report
 from dp.cost.views import UNIT_AGAINST_COORDINATOR, VIEWS
 from dp.mechanism.cardinality import HIGHEST, Levels, PartitionSketch, calibrate_sketch
+from dp.mechanism.valid_counts import valid_counts
 from mpc.errors import PeerViolationError
 from mpc.protocol.exchange import ShareExchange, agree_pairwise_secrets
 from mpc.protocol.hashkey import HashKey, HashKeys

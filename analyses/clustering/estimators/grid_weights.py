@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.clustering.estimators.cells import GridWeights, Pair
-from analyses.pattern_count.valid_counts import valid_counts
+from dp.mechanism.valid_counts import valid_counts
 
 TOLERANCE = 1e-4
 """2PEst ends when no pair is off by more than this share of all rows, or after MAX_SWEEPS."""

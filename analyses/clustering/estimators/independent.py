@@ -25,7 +25,6 @@ from analyses.clustering.estimators.membership import (
 from analyses.job.job import JobError, PrivacyTarget
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
-from analyses.pattern_count.valid_counts import valid_counts
 from analyses.rows.own_values import CountsFailures, zeros_instead
 from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
@@ -36,6 +35,7 @@ from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent
 from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, VIEWS, View
 from dp.draw.noise import MAX_SCALE, sample_discrete_laplace
+from dp.mechanism.valid_counts import valid_counts
 from entropy import Entropy
 from mpc.errors import PeerViolationError
 from mpc.protocol.exchange import ShareExchange

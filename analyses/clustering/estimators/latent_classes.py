@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from analyses.clustering.estimators.cells import Cells, Pair
 from analyses.clustering.weighted_clustering import Choices
-from analyses.pattern_count.valid_counts import valid_counts
+from dp.mechanism.valid_counts import valid_counts
 
 Floats = NDArray[np.float64]
 

@@ -19,12 +19,12 @@ from analyses.clustering.estimators.cells import Cells, GridWeights
 from analyses.job.job import PrivacyTarget, PublicModel
 from analyses.job.norm_bounds import Bounds
 from analyses.job.releases import PlannedRelease
-from analyses.pattern_count.valid_counts import valid_counts
 from analyses.rows.own_values import CountsFailures
 from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.events.event import PrivacyEvent
 from dp.cost.views import UNIT, View
+from dp.mechanism.valid_counts import valid_counts
 from mpc.arithmetic.field import ResidueField
 from mpc.protocol.exchange import ShareExchange
 
@@ -214,7 +214,7 @@ class MembershipEstimator(PublicModel, ABC):
     async def coordinator(self, exchange: ShareExchange) -> GridWeights:
         """Run the coordinator's part and return the estimated rows of each cell, float64 of shape `grid.shape`.
 
-        Raw: may be negative and need not add up; `analyses.pattern_count.valid_counts.valid_counts` makes
+        Raw: may be negative and need not add up; `dp.mechanism.valid_counts.valid_counts` makes
         weights of them. An estimator that can do better by itself may return valid weights.
 
         Raises:

@@ -32,7 +32,6 @@ from analyses.job.norm_bounds import Bounds, fitted, projections_of, with_proofs
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
 from analyses.pattern_count.products import count_patterns, walk_through_patterns
-from analyses.pattern_count.valid_counts import valid_counts
 from analyses.rows.integer_column import NO_PLACE
 from analyses.rows.integer_rows import indicators
 from analyses.rows.joint_computation import JointComputation, computation_of
@@ -42,6 +41,7 @@ from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.views import RECORD, View
 from dp.mechanism.norm_proof import MaskedProjections
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
+from dp.mechanism.valid_counts import valid_counts
 from dp.mechanism.vector import SharedSkellam, VectorSensitivity
 from mpc.proofs.norm_bound import NormBound
 from mpc.protocol.exchange import ShareExchange

@@ -33,7 +33,6 @@ from analyses.job.job import Finite, JobError, PrivacyTarget, PublicModel, param
 from analyses.job.plan import OPENING_STAGE
 from analyses.job.releases import PlannedRelease
 from analyses.pattern_count.reports import PatternReports, PatternTally
-from analyses.pattern_count.valid_counts import valid_counts
 from analyses.rows.own_values import CountsFailures, zeros_instead
 from analyses.rows.slots import EMPTY, MAX_SLOTS, place_rows
 from analyses.rows.traffic import JointTraffic
@@ -43,6 +42,7 @@ from dp.cost.losses.sampled_bits import MAX_BITS
 from dp.cost.report import privacy_report
 from dp.cost.views import VIEWS
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
+from dp.mechanism.valid_counts import valid_counts
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.session import COORDINATOR
 

@@ -1,4 +1,4 @@
-"""From estimates with negative frequencies to distributions: isotonic cumulative distributions, and norm-sub."""
+"""From estimates with negative frequencies to distributions: isotonic cumulative distributions."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,20 +26,3 @@ def isotonic(frequencies: Floats) -> Floats:
     fitted = isotonic_regression(inner).x if len(inner) else inner
     found: Floats = np.diff(np.concatenate([[0.0], np.clip(fitted, 0.0, 1.0), [1.0]]))
     return found
-
-
-def norm_sub(frequencies: Floats) -> Floats:
-    """Return max(f + c, 0) with the constant c for which the sum is 1: the distribution nearest to the frequencies.
-
-    Args:
-        frequencies: shape (d,).
-
-    Returns:
-        shape (d,), not negative, with sum 1.
-    """
-    falling = np.sort(frequencies)[::-1]
-    constants = (1 - np.cumsum(falling)) / np.arange(1, len(falling) + 1)
-    last = np.flatnonzero(falling + constants > 0)[-1]
-    found = np.maximum(frequencies + constants[last], 0.0)
-    whole: Floats = found / found.sum()
-    return whole

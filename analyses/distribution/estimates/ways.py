@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from analyses.distribution.estimates.frequencies import Floats, Level
-from analyses.distribution.estimates.monotone import isotonic, norm_sub
+from analyses.distribution.estimates.monotone import isotonic
 from analyses.distribution.estimates.tree_estimate import non_negative
 from analyses.distribution.methods import Way
+from dp.mechanism.valid_counts import valid_counts
 
 
 def made_distribution(
@@ -14,7 +15,7 @@ def made_distribution(
     """Return a distribution near frequencies, and whether it was reached; None where no steps lead there.
 
     Args:
-        way: `isotonic`, `norm-sub`, or, of a tree, `admm`.
+        way: `isotonic`; `norm-sub`, the nearest distribution; or, of a tree, `admm`.
         frequencies: shape (inputs,), of a tree those that least squares over it says.
         levels: frequencies of the nodes of each level, where there is a tree.
         branching: branching of the tree.
@@ -24,4 +25,4 @@ def made_distribution(
     """
     if way == "admm":
         return non_negative(list(levels), branching)
-    return (norm_sub if way == "norm-sub" else isotonic)(frequencies), None
+    return valid_counts(frequencies, 1.0) if way == "norm-sub" else isotonic(frequencies), None

@@ -13,11 +13,11 @@ from analyses.clustering.estimators.membership import MembershipGrid
 from analyses.clustering.estimators.pattern import PatternEstimator
 from analyses.clustering.protocol import ESTIMATORS
 from analyses.job.job import JobError, PrivacyTarget
-from analyses.pattern_count.valid_counts import valid_counts
 from dp.cost.accounting import CalibrationError
 from dp.cost.composition import composed_epsilon
 from dp.cost.events.record import event_from, record_of
 from dp.cost.views import ADJACENCY, UNIT, VIEWS
+from dp.mechanism.valid_counts import valid_counts
 from entropy import InsecureTestEntropy
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import PeerViolationError

@@ -23,7 +23,7 @@ from analyses.distribution.estimates.metrics import (
     variance_of,
     wasserstein,
 )
-from analyses.distribution.estimates.monotone import isotonic, norm_sub
+from analyses.distribution.estimates.monotone import isotonic
 from analyses.distribution.estimates.tree_estimate import least_squares, non_negative
 from dp.local_mechanism.hadamard_response import HadamardResponse
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
@@ -173,20 +173,6 @@ def test_isotonic_distributions_are_those_of_scikit_learn(seed):
     assert found.min() >= 0
     assert found.sum() == pytest.approx(1)
     assert isotonic(np.array([0.25, 0.75])) == pytest.approx([0.25, 0.75])
-
-
-def test_norm_sub_is_the_nearest_distribution():
-    raw = np.array([0.7, 0.6, -0.2, 0.01, -0.05])
-    found = norm_sub(raw)
-    assert found == pytest.approx([0.55, 0.45, 0, 0, 0])
-    assert norm_sub(np.array([0.2, 0.3])) == pytest.approx([0.45, 0.55])
-    program = minimize(
-        lambda x: ((x - raw) ** 2).sum(),
-        np.full(5, 0.2),
-        bounds=[(0, 1)] * 5,
-        constraints=LinearConstraint(np.ones(5), 1, 1),
-    )
-    assert found == pytest.approx(program.x, abs=1e-5)
 
 
 def test_metrics_of_small_distributions():

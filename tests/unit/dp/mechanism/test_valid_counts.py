@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from analyses.pattern_count.valid_counts import valid_counts
+from dp.mechanism.valid_counts import valid_counts
 
 
 def test_valid_counts_are_the_nearest_ones_of_their_sum():
