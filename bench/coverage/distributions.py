@@ -1,21 +1,25 @@
 """Intervals of distributions: counts and responses drawn by their laws, then what the coordinator makes of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from analyses.distribution.estimates.estimate import counted, statistics
-from analyses.distribution.estimates.metrics import mean_of
-from analyses.distribution.estimates.wave_moments import moments
+from analyses.distribution.estimates.estimate import counted, estimated, statistics
+from analyses.distribution.estimates.metrics import mean_of, variance_of
+from analyses.distribution.estimates.tally import tally_of
+from analyses.distribution.estimates.wave_moments import moments, sign_mean
 from analyses.distribution.estimates.wave_operator import WaveOperator
 from analyses.distribution.inquiry import DistributionParams, Inquiry
+from analyses.distribution.methods import Answered
 from analyses.job.forecast import NORMAL_95
 from analyses.sums.tree_counts import TreeCounts
 from bench.coverage.record import Coverage
 from bench.distribution.samples import BETA, LOANS, SAMPLES, TAXI, WAGES, Floats, inputs_of, share
 from dp.draw.skellam import sample_skellam
 from dp.local_mechanism.odds import Odds
+from dp.local_mechanism.public_choice import PublicChoices
+from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave
 from entropy import InsecureTestEntropy
 
@@ -23,6 +27,10 @@ TABLES = (BETA, TAXI, WAGES, LOANS)
 N_BUCKETS, N_ROWS = 80, 9000
 MU = 150
 """Skellam parameter of the noise on each count: about that of epsilon 0.7."""
+
+CLOSED: tuple[Answered, ...] = ("wave", "trapezoid", "triangle", "piecewise", "sign")
+OF_FREQUENCIES: dict[Answered, int] = {"tree": 80, "haar": 80, "bins": 20, "hadamard": 20}
+"""Method to the number of buckets; of `bins` and `hadamard` each is a bin."""
 
 QUERIES = ((0.2, 0.4), (0.5, 0.55))
 
@@ -37,43 +45,82 @@ def masked(runs: int) -> Iterator[Coverage]:
         for run in range(runs):
             noise = sample_skellam(InsecureTestEntropy(f"coverage {run}"), MU, counts.n_entries)
             found.append(_ends(counted(asked, counts, exact + noise, 2.0 * MU)))
-        ends = np.array(found)
-        held = (ends[..., 0] <= truth) & (truth <= ends[..., 1])
-        levels = asked.params.quantiles
-        names = [
-            "mean",
-            *(f"quantile {level:g}" for level in levels),
-            *(f"share from {a:g} to {b:g}" for a, b in QUERIES),
-        ]
-        for at, name in enumerate(names):
-            yield Coverage.of(f"distribution, masked: {name}", table, 0.7, runs, held[:, at])
-        yield Coverage.of("distribution, masked: buckets", table, 0.7, runs, held[:, len(names) :])
+        n_quantiles = len(asked.params.quantiles)
+        names = {f"quantile {level:g}": slice(at, at + 1) for at, level in enumerate(asked.params.quantiles, start=1)}
+        names |= {f"share from {a:g} to {b:g}": slice(at, at + 1) for at, (a, b) in enumerate(QUERIES, 1 + n_quantiles)}
+        yield from _of_numbers("distribution, masked", table, 0.7, np.array(found), truth, names)
+
+
+def _of_numbers(
+    what: str, table: str, epsilon: float, ends: Floats, truth: Floats, names: Mapping[str, slice]
+) -> Iterator[Coverage]:
+    """Yield the coverage of the mean, of what has names, and of the buckets, which are all others."""
+    held, stated, runs = (ends[..., 0] <= truth) & (truth <= ends[..., 1]), ~np.isnan(ends[..., 0]), len(ends)
+    places = {"mean": slice(0, 1), **names, "buckets": slice(max(place.stop for place in names.values()), None)}
+    for name, place in places.items():
+        yield Coverage.of(f"{what}: {name}", table, epsilon, runs, held[:, place], stated[:, place])
 
 
 def _ends(result: dict[str, Any]) -> Floats:
     known = result["intervals"]
+    if known is None:
+        n_buckets = len(result["edges"]) - 1
+        return np.full((1 + len(result["quantiles"]) + len(result["queries"]) + n_buckets, 2), np.nan)
     return np.array([known["mean"], *known["quantiles"], *known["queries"], *known["probabilities"]])
 
 
+def responses(runs: int) -> Iterator[Coverage]:
+    """Yield the coverage of frequencies from responses: about the distribution that the rows are drawn from.
+
+    One response in ten is of a slot that holds nobody.
+    """
+    for method, n_buckets in OF_FREQUENCIES.items():
+        for table in (BETA, WAGES):
+            for epsilon in (0.5, 2.0):
+                params = DistributionParams(
+                    range=(0, 1), buckets=n_buckets, bins=n_buckets, queries=QUERIES, method=method
+                )
+                asked = Inquiry(params, Odds.of_epsilon(epsilon).favoured)
+                p = share(_inputs(table, n_buckets), n_buckets)
+                truth, rng, found = statistics(asked, p), np.random.default_rng(len(table) + len(method)), []
+                for run in range(runs):
+                    rows = rng.choice(n_buckets + 1, N_ROWS, p=np.append(0.9 * p, 0.1))
+                    choices = PublicChoices(f"{table} {run}".encode(), map(str, range(N_ROWS)))
+                    tally = tally_of(asked.response)
+                    tally.add(asked.response.respond(rows, choices, InsecureTestEntropy(f"{run}")), choices)
+                    found.append(_ends(estimated(asked, tally)))
+                n = 1 + len(params.quantiles)
+                names = {"quantiles": slice(1, n), "ranges": slice(n, n + len(QUERIES))}
+                yield from _of_numbers(f"distribution, {method}", table, epsilon, np.array(found), truth, names)
+
+
 def closed_means(runs: int) -> Iterator[Coverage]:
-    """Yield the coverage of the mean in closed form by each kind of wave, about the distribution of the values."""
-    for method in ("wave", "trapezoid", "triangle"):
+    """Yield the coverage of what needs no smoothing: means, and variances by waves, of the values' distribution."""
+    for method in CLOSED:
         for table in TABLES[:3]:
             for epsilon in (0.5, 2.0):
-                odds = Odds.of_epsilon(epsilon)
-                wave = (
-                    Wave.square(N_BUCKETS, odds, has_empty=True)
-                    if method == "wave"
-                    else Wave.of_shape(method, N_BUCKETS, odds, has_empty=True)
+                params = DistributionParams(range=(0, 1), buckets=N_BUCKETS, method=method)
+                mechanism, p = (
+                    Inquiry(params, Odds.of_epsilon(epsilon).favoured).response,
+                    share(_inputs(table), N_BUCKETS),
                 )
-                p = share(_inputs(table), N_BUCKETS)
-                densities = WaveOperator(wave, N_BUCKETS).densities(np.append(0.9 * p, 0.1))
-                rng = np.random.default_rng(len(table) + len(method))
-                drawn = rng.multinomial(N_ROWS, densities / densities.sum(), size=runs)
-                found = [moments(wave, each) for each in drawn]
-                held = [abs(one.mean - mean_of(p)) <= NORMAL_95 * one.mean_error for one in found]
-                yield Coverage.of(f"distribution, {method}: closed mean", table, epsilon, runs, np.array(held))
+                slots, rng = np.append(0.9 * p, 0.1), np.random.default_rng(len(table) + len(method))
+                if isinstance(mechanism, SignResponse):
+                    law = slots @ mechanism.weights_of(np.arange(N_BUCKETS + 1)) / mechanism.total
+                    signs = [sign_mean(mechanism, each) for each in rng.multinomial(N_ROWS, law, size=runs)]
+                    off = {"mean": [abs(one.mean - mean_of(p)) / one.error for one in signs]}
+                else:
+                    assert isinstance(mechanism, Wave)
+                    law = WaveOperator(mechanism, N_BUCKETS).densities(slots)
+                    found = [moments(mechanism, each) for each in rng.multinomial(N_ROWS, law / law.sum(), size=runs)]
+                    off = {
+                        "mean": [abs(one.mean - mean_of(p)) / one.mean_error for one in found],
+                        "variance": [abs(one.variance - variance_of(p)) / one.variance_error for one in found],
+                    }
+                for name, errors in off.items():
+                    held = np.array(errors) <= NORMAL_95
+                    yield Coverage.of(f"distribution, {method}: closed {name}", table, epsilon, runs, held)
 
 
-def _inputs(table: str) -> Any:
-    return inputs_of(SAMPLES[table].draw(0)[:N_ROWS], N_BUCKETS)
+def _inputs(table: str, n_buckets: int = N_BUCKETS) -> Any:
+    return inputs_of(SAMPLES[table].draw(0)[:N_ROWS], n_buckets)

@@ -27,7 +27,8 @@ N_DRAWS = 200
 """Draws of the noise: a standard deviation of so many is itself off by a twentieth."""
 
 LEAST_DEVIATIONS = 4.0
-"""Standard deviations that the number of rows is above 0 where shares of it have intervals."""
+"""Standard deviations that the number of rows, or the part of those with a value, is above 0 where shares of it have
+intervals."""
 
 Ends = tuple[float, float]
 

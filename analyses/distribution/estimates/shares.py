@@ -18,13 +18,11 @@ import math
 import numpy as np
 
 from analyses.distribution.estimates.frequencies import Floats, chances
+from analyses.distribution.estimates.intervals import LEAST_DEVIATIONS
 from analyses.distribution.methods import Oracle
 from analyses.job.forecast import NORMAL_95
 from dp.local_mechanism.hadamard_response import HadamardResponse
 from dp.local_mechanism.hashed_response import DirectResponse
-
-LEAST_DEVIATIONS = 4.0
-"""Standard deviations that the share of those who have a value is above 0 where shares among them are stated."""
 
 
 def shares_of(oracle: Oracle, frequencies: Floats, n_responses: int) -> Floats | None:

@@ -1,6 +1,8 @@
 """What is forecast of questions to devices, beside the answers of real rounds and of real responses."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from surveys import asked, survey_question
 
 from analyses.distribution.estimates.estimate import estimated
 from analyses.distribution.estimates.tally import tally_of
-from analyses.distribution.methods import takes_choices
+from analyses.distribution.methods import METHODS, takes_choices
 from analyses.job.job import JobError
 from analyses.sums.records import DeclaredRecord, Record, contribution
 from analyses.sums.secure_sum import SumParams, answer, round_config
@@ -193,3 +195,25 @@ delta = 1e-6
     many = plan_of(question_from_toml(text), 5000).forecast
     assert many.quantities[0].standard_error > 0
     assert plan_of(question_from_toml(text), 10).forecast.not_forecast
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "analyses" / "distribution.md"
+
+
+def test_the_page_has_every_method_with_its_ways_and_the_errors_that_are_forecast():
+    text = PAGE.read_text(encoding="utf-8").partition("### Methods")[2].partition("## What comes out")[0]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")
+    ]
+    stated = {name: re.findall(r"`([\w-]+)`", row[2]) for row in rows for name in re.findall(r"`([\w-]+)`", row[0])}
+    assert {name: ways for name, ways in stated.items() if name in METHODS} == {
+        name: list(method.ways) for name, method in METHODS.items()
+    }
+    (head,) = (row for row in rows if row[0] == "epsilon")
+    errors = {float(row[0]): row[1:] for row in rows if row[0].replace(".", "").isdigit()}
+    assert len(errors) == 4
+    for epsilon, of_methods in errors.items():
+        for name, error in zip(head[1:], of_methods, strict=True):
+            asked = survey_question(method=name.strip("`"), epsilon=epsilon, range=(0, 1), buckets=256)
+            found = plan_of(asked, 10_000).forecast.quantities[0].standard_error
+            assert float(error) == pytest.approx(found, abs=6e-5), (epsilon, name)

@@ -10,7 +10,7 @@ import pytest
 from analyses.distribution import protocol
 from analyses.distribution.estimates.metrics import wasserstein
 from analyses.distribution.estimates.wave_moments import gain_of_a_response, moments
-from analyses.distribution.methods import MASKED, METHODS, Answered
+from analyses.distribution.methods import MASKED, METHODS, Answered, Method
 from analyses.distribution.plan import DistributionPlan, plan
 from analyses.distribution.protocol import ANALYSIS, RESPONSES_STAGE
 from analyses.distribution.reference import reference
@@ -128,6 +128,16 @@ async def test_every_method_estimates_the_distribution_of_all_rows(asked):
     lines = lines_of("distribution", result)
     assert method in lines[0]
     assert any("row of one party's table" in line for line in lines)
+
+
+async def test_what_an_entry_says_of_a_method_is_all_that_its_job_follows_from(monkeypatch):
+    made = Method(lambda params, odds: Wave.square(params.n_inputs, odds, 3, has_empty=True), ("em",), frozenset())
+    monkeypatch.setitem(METHODS, "triangle", made)
+    run = await run_locally(job_of(method="triangle"), tables_of(), entropy_of=entropy_of)
+    assert (run.plan.mechanism.half_width, run.plan.mechanism.is_square) == (3, True)
+    assert (run.result["estimate"], run.result["passes"]) == ("em", 0)
+    with pytest.raises(JobError, match="half_width: triangle has none; only wave, trapezoid"):
+        planned(method="triangle", half_width=0.1)
 
 
 async def test_signs_tell_the_mean_of_all_rows_and_nothing_else():
