@@ -382,6 +382,7 @@ async def test_who_sent_wrong_shares_is_named_in_the_log_and_among_the_events(
 
     async def done() -> AsyncIterator[PartyEvent]:
         yield progress("opening", 100)
+        yield finished()
 
     for party in setup.parties.values():
         party.script = done
