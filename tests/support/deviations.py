@@ -114,6 +114,7 @@ CASES = {
         Case("moments, `sketch`", "moments, sketch", {}),
         Case("moments, `threshold`", "moments, threshold", {}),
         Case("distribution", "distribution", {}),
+        Case("distribution, `sign`", "distribution, sign", {}, line="distribution"),
         Case("distribution, `masked`", "distribution, masked", {}),
         *(
             Case(variant, variant, {}, line="matrix factorization")
