@@ -155,14 +155,13 @@ def _error_of_mean(
 ) -> float:
     """Return the standard error of the mean in closed form, in ranges; see `_shares`."""
     entries = _shares(params.buckets, where)
-    if isinstance(mechanism, SignResponse):
-        weights = mechanism.weights_of(np.arange(params.buckets)) / mechanism.total
-        return sign_mean(mechanism, n_responses * (entries @ weights)).error if n_responses > 1 else inf
-    wave = mechanism
-    operator = WaveOperator(wave, params.buckets)
-    expected = n_responses * operator.densities(np.append(entries, np.zeros(operator.n_entries - len(entries))))
     try:
-        return moments(wave, expected).mean_error
+        if isinstance(mechanism, SignResponse):
+            weights = mechanism.weights_of(np.arange(params.buckets)) / mechanism.total
+            return sign_mean(mechanism, n_responses * (entries @ weights)).mean_error
+        operator = WaveOperator(mechanism, params.buckets)
+        expected = n_responses * operator.densities(np.append(entries, np.zeros(operator.n_entries - len(entries))))
+        return moments(mechanism, expected).mean_error
     except ValueError:  # fewer than two rows
         return inf
 

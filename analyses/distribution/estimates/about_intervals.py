@@ -1,5 +1,6 @@
 """What the intervals of a distribution are about, or why none is known, in one sentence."""
 
+from analyses.distribution.estimates.noise_of_responses import FEWEST
 from analyses.distribution.inquiry import DistributionParams
 from analyses.distribution.methods import MASKED
 
@@ -9,6 +10,10 @@ OF_RESPONSES = (
 )
 SHARES_BESIDE = " Those of shares are about the rows that answered."
 FEW_ROWS = "No interval is known: the number of rows is hardly seen in the noise."
+FEW_RESPONSES = (
+    f"No interval is known: fewer than {FEWEST} responses tell of some level, or the number of rows is hardly seen in "
+    "the noise."
+)
 OF_WAVES = (
     "No interval is known of mean, quantiles, ranges and buckets: smoothing moves them by an amount that depends on "
     "the values."
@@ -22,16 +27,23 @@ OF_BINS = (
     "answered: how values lie within a bin moves the other numbers."
 )
 OF_SIGNS = "Signs tell the mean alone, of which the standard error is known."
+FEW_SIGNS = "Signs tell the mean alone, and here not that: the number of rows is hardly seen in the noise."
 
 
-def about_intervals(params: DistributionParams, *, is_known: bool) -> str:
-    """Return the sentence for a result, with intervals or without."""
+def about_intervals(params: DistributionParams, *, is_known: bool, is_part_known: bool) -> str:
+    """Return the sentence for a result.
+
+    Args:
+        params: of the question.
+        is_known: whether the result has intervals of its distribution.
+        is_part_known: whether it has shares of bins, or a mean in closed form.
+    """
     if params.method == MASKED:
         return OF_COUNTS if is_known else FEW_ROWS
     if is_known:
-        return OF_RESPONSES + SHARES_BESIDE * params.entry.is_binned
+        return OF_RESPONSES + SHARES_BESIDE * is_part_known
     if params.way in ("ems", "em"):
         return OF_WAVES if params.way == "ems" else OF_EM
     if params.way is None:
-        return OF_SIGNS
-    return OF_BINS if params.entry.is_binned and params.bins < params.buckets else FEW_ROWS
+        return OF_SIGNS if is_part_known else FEW_SIGNS
+    return OF_BINS if params.bins < params.buckets and is_part_known else FEW_RESPONSES

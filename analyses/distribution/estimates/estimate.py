@@ -1,6 +1,8 @@
 """The result of a job or a survey: the estimate that its method makes of responses or of noisy counts, as JSON data."""
 
+import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 import numpy as np
@@ -18,7 +20,7 @@ from analyses.distribution.estimates.metrics import mean_of, quantiles, range_pr
 from analyses.distribution.estimates.shares import shares_of
 from analyses.distribution.estimates.tally import CountedTally, FrequencyTally, Tally, TreeTally
 from analyses.distribution.estimates.wave_estimate import choose_passes, estimate_em, estimate_ems, goodness_of_fit
-from analyses.distribution.estimates.wave_moments import gain_of_a_response, moments, sign_mean
+from analyses.distribution.estimates.wave_moments import Moments, moments, sign_mean
 from analyses.distribution.estimates.wave_operator import WaveOperator
 from analyses.distribution.estimates.ways import made_distribution
 from analyses.distribution.inquiry import Inquiry
@@ -28,10 +30,8 @@ from analyses.sums.tree_counts import TreeCounts
 from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave
 
-MIN_RESPONSES = 2
-
-CLOSED = ("closed_mean", "closed_mean_error", "closed_variance", "closed_variance_error")
-OF_RESPONSES = (*CLOSED, "passes", "has_converged", "gain_of_a_response", "fit", "shares")
+CLOSED = ("closed_mean", "closed_mean_error", "closed_variance", "closed_variance_error", "gain_of_a_response")
+OF_RESPONSES = (*CLOSED, "passes", "has_converged", "fit", "shares")
 """What only the responses by some mechanisms tell; None in the results of other methods."""
 
 
@@ -90,10 +90,11 @@ def described(
         `intervals` of 95 %, [lower, upper], of mean, quantiles, queries and probabilities, or None, and
         `about_intervals`, what they are about or why none is known; `rows`, estimated number of rows; `method`, and
         `estimate`, how the distribution was made.
-        For waves `closed_mean`, `closed_variance` and their `_error`, without bias, `gain_of_a_response`, how far one
-        lie can move the mean, `fit`, by how many standard deviations the responses differ from what the estimate
-        says of them, and `passes`; where steps lead to the estimate `has_converged`; for bins `shares`, [share, lower,
-        upper] of each, without bias, or None where the rows are hardly seen. See `_of_signs` for the mean alone.
+        For waves `closed_mean`, `closed_variance` and their `_error`, without bias, and `gain_of_a_response`, how far
+        one lie can move the mean, or None where the rows are hardly seen; `fit`, by how many standard deviations the
+        responses differ from what the estimate says of them, and `passes`; where steps lead to the estimate
+        `has_converged`; for bins `shares`, [share, lower, upper] of each, without bias, or None where the rows are
+        hardly seen. See `_of_signs` for the mean alone.
     """
     lower, width = float(inquiry.edges[0]), float(inquiry.edges[-1] - inquiry.edges[0])
     found = statistics(inquiry, probabilities)
@@ -108,6 +109,7 @@ def described(
             "queries": _holding(known.queries, of_queries).tolist(),
             "probabilities": _holding(known.probabilities, probabilities).tolist(),
         }
+    is_part_known = any(more.get(name) is not None for name in ("shares", "closed_mean"))
     return {
         "analysis": "distribution",
         "method": inquiry.params.method,
@@ -119,7 +121,7 @@ def described(
         "quantiles": [[level, lower + width * x] for level, x in zip(levels, at.tolist(), strict=True)],
         "queries": [[*ends, p] for ends, p in zip(queries, of_queries.tolist(), strict=True)],
         "intervals": intervals,
-        "about_intervals": about_intervals(inquiry.params, is_known=intervals is not None),
+        "about_intervals": about_intervals(inquiry.params, is_known=intervals is not None, is_part_known=is_part_known),
         "rows": n_rows,
         **dict.fromkeys(OF_RESPONSES),
         **more,
@@ -146,8 +148,6 @@ def _holding(intervals: Sequence[tuple[float, float]] | Floats, stated: Floats) 
 
 
 def _of_wave(inquiry: Inquiry, wave: Wave, tally: CountedTally) -> dict[str, Any]:
-    n_slots = tally.n_responses
-    lower, width = float(inquiry.edges[0]), float(inquiry.edges[-1] - inquiry.edges[0])
     operator = WaveOperator(wave, inquiry.params.buckets)
     counts = tally.counts.astype(np.float64)
     params = inquiry.params
@@ -159,28 +159,21 @@ def _of_wave(inquiry: Inquiry, wave: Wave, tally: CountedTally) -> dict[str, Any
     more: dict[str, Any] = {
         "passes": found.n_passes,
         "has_converged": found.has_converged,
-        "gain_of_a_response": width * gain_of_a_response(wave, n_slots),
         "fit": goodness_of_fit(operator, found, counts),
     }
-    if n_slots >= MIN_RESPONSES:
-        try:
-            closed = moments(wave, counts)
-        except ValueError:  # all slots look empty: no mean of nothing
-            pass
-        else:
-            more |= dict(
-                zip(
-                    CLOSED,
-                    (
-                        lower + width * closed.mean,
-                        width * closed.mean_error,
-                        width**2 * closed.variance,
-                        width**2 * closed.variance_error,
-                    ),
-                    strict=True,
-                )
-            )
-    return described(inquiry, found.probabilities, n_slots * (1 - found.empty_share), **more)
+    with suppress(ValueError):  # too few responses, or all slots look empty
+        more |= _closed(inquiry, moments(wave, counts))
+    return described(inquiry, found.probabilities, tally.n_responses * (1 - found.empty_share), **more)
+
+
+def _closed(inquiry: Inquiry, found: Moments) -> dict[str, Any]:
+    """Return what is known in closed form, in the units of the column; nothing where the rows are hardly seen."""
+    if not found.present > LEAST_DEVIATIONS * found.present_error:
+        return {}
+    lower, width = float(inquiry.edges[0]), float(inquiry.edges[-1] - inquiry.edges[0])
+    variance = (width**2 * found.variance, width**2 * found.variance_error)
+    known = (lower + width * found.mean, width * found.mean_error, *variance, width * found.gain)
+    return {name: None if math.isnan(x) else x for name, x in zip(CLOSED, known, strict=True)}
 
 
 def _of_signs(inquiry: Inquiry, mechanism: SignResponse, tally: CountedTally) -> dict[str, Any]:
@@ -191,26 +184,20 @@ def _of_signs(inquiry: Inquiry, mechanism: SignResponse, tally: CountedTally) ->
         `closed_mean`, `closed_mean_error` and `gain_of_a_response`, these three None where those who have a value are
         hardly seen; the mean is the middle of the range then. No probabilities, variance, quantiles, queries.
     """
-    lower, width = float(inquiry.edges[0]), float(inquiry.edges[-1] - inquiry.edges[0])
+    lower, upper = float(inquiry.edges[0]), float(inquiry.edges[-1])
+    rows, closed = 0.0, {}
     try:
         found = sign_mean(mechanism, tally.counts)
     except ValueError:  # too few responses, or all slots look empty
-        found = None
-    is_seen = found is not None and found.present > LEAST_DEVIATIONS * found.present_error
-    said: dict[str, Any] = {}
-    if found is not None and is_seen:
-        said = {
-            "closed_mean": lower + width * found.mean,
-            "closed_mean_error": width * found.error,
-            "gain_of_a_response": width * found.gain,
-        }
+        pass
+    else:
+        rows, closed = tally.n_responses * min(1.0, found.present), _closed(inquiry, found)
+    mean = closed.get("closed_mean")
     return {
-        **described(inquiry, np.full(inquiry.params.buckets, 1 / inquiry.params.buckets), 0.0),
-        "rows": 0.0 if found is None else tally.n_responses * min(1.0, found.present),
-        "mean": lower + width * (0.5 if found is None or not is_seen else min(1.0, max(0.0, found.mean))),
+        **described(inquiry, np.full(inquiry.params.buckets, 1 / inquiry.params.buckets), rows, **closed),
+        "mean": (lower + upper) / 2 if mean is None else min(upper, max(lower, mean)),
         **dict.fromkeys(("probabilities", "variance")),
         "quantiles": [],
-        **said,
     }
 
 

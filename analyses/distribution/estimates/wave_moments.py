@@ -7,6 +7,7 @@ distribution there is. The piecewise mechanism of [Wang19] is read in this way (
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -19,6 +20,9 @@ from dp.local_mechanism.wave import Wave
 
 Floats = NDArray[np.float64]
 
+FEWEST_RESPONSES = 2
+"""Least number of responses of which a standard error is known."""
+
 
 @dataclass(frozen=True)
 class Moments:
@@ -26,15 +30,18 @@ class Moments:
 
     Attributes:
         mean, mean_error: and its standard error.
-        variance, variance_error: variance of the middles of the buckets, and its standard error.
-        n_responses: how many.
+        variance, variance_error: variance of the middles of the buckets, and its standard error; NaN of signs.
+        present, present_error: part of the respondents that have a value, and its standard error.
+        gain: how far one response can move the mean, by another output of those who have a value.
     """
 
     mean: float
     mean_error: float
     variance: float
     variance_error: float
-    n_responses: int
+    present: float
+    present_error: float
+    gain: float
 
 
 def scores(wave: Wave) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
@@ -79,56 +86,24 @@ def moments(wave: Wave, counts: NDArray[np.generic]) -> Moments:
         ValueError: fewer than two responses, or all of them look empty.
     """
     n = float(np.sum(counts))
-    if n < 2:
-        raise ValueError("moments with standard errors need two responses")
-    share = np.asarray(counts, dtype=np.float64) / n
+    share = np.asarray(counts, dtype=np.float64) / max(n, 1)
     f0, f1, f2 = _rounded_scores(wave)
-    present, first, second = float(share @ f0), float(share @ f1), float(share @ f2)
-    if present <= 0:
-        raise ValueError("the responses look as if all of them came from empty slots")
-
-    mean = first / present
-    mean_error = _error(share, (f1 - mean * f0) / present, n)
+    present = _present(share, f0, n)
+    mean = float(share @ f1) / present
+    expected = _expected(wave.weights_of, wave, mean, present)
+    mean_error = _error(share, expected, (f1 - mean * f0) / present, n)
     around = f2 - 2 * mean * f1 + mean**2 * f0
-    variance = (second / present - mean**2) + mean_error**2
-    variance_error = _error(share, (around - variance * f0) / present, n)
+    variance = (float(share @ f2) / present - mean**2) + mean_error**2
+    variance_error = _error(share, expected, (around - variance * f0) / present, n)
+    present_error = _error(share, expected, f0 - present, n)
     d = wave.n_inputs
-    return Moments((mean + 0.5) / d, mean_error / d, variance / d**2, variance_error / d**2, round(n))
+    gain = gain_of_a_response(wave, n * present)
+    return Moments(
+        (mean + 0.5) / d, mean_error / d, variance / d**2, variance_error / d**2, present, present_error, gain
+    )
 
 
-def _error(share: Floats, influence: Floats, n: float) -> float:
-    """Return the standard error of the mean of n values, of which such shares are each of `influence`."""
-    return math.sqrt(max(0.0, float(share @ influence**2)) / (n - 1))
-
-
-def gain_of_a_response(wave: Wave, n_responses: int) -> float:
-    """Return how far one response can move the mean in closed form, in units of the range.
-
-    What a respondent that lies gains by its one output: (m - 1) / (d s n), because the score f1 is linear in the output
-    with the slope 1 / s. Of a wave with an empty input this is the gain among those that do not answer as empty.
-    """
-    s = Fraction(sum(wave.window) - len(wave.window) * wave.other, wave.total)
-    return float((wave.n_real_outputs - 1) / (wave.n_inputs * s * n_responses))
-
-
-@dataclass(frozen=True)
-class SignMean:
-    """What sign responses say, in units of the range.
-
-    Attributes:
-        mean, error: and its standard error.
-        present, present_error: part of the respondents that have a value, and its standard error.
-        gain: how far one response can move the mean.
-    """
-
-    mean: float
-    error: float
-    present: float
-    present_error: float
-    gain: float
-
-
-def sign_mean(mechanism: SignResponse, counts: NDArray[np.generic]) -> SignMean:
+def sign_mean(mechanism: SignResponse, counts: NDArray[np.generic]) -> Moments:
     """Return the mean that sign responses say: without bias, or with an empty input a ratio of two such numbers.
 
     With x the input in units of d - 1, plus has the probability q + r x and minus q + r (1 - x), q = B / (A + B) or
@@ -143,20 +118,81 @@ def sign_mean(mechanism: SignResponse, counts: NDArray[np.generic]) -> SignMean:
         ValueError: fewer than two responses, or all of them look empty.
     """
     n = float(np.sum(counts))
-    if n < 2:
-        raise ValueError("a mean with a standard error needs two responses")
     last, d = mechanism.n_inputs - 1, mechanism.n_inputs
     q = mechanism.odds.other * last / mechanism.total
     r = 1 - mechanism.n_outputs * q
-    share = np.asarray(counts, dtype=np.float64) / n
+    share = np.asarray(counts, dtype=np.float64) / max(n, 1)
     outputs = np.arange(mechanism.n_outputs)
     of_plus, of_minus = (((outputs == output) - q) / r for output in (PLUS, MINUS))
     of_present = of_plus + of_minus
-    present, first = float(share @ of_present), float(share @ of_plus)
+    present = _present(share, of_present, n)
+    mean = float(share @ of_plus) / present
+    expected = _expected(lambda x: mechanism.weights_of(np.array([x]))[0], mechanism, mean * last, present)
+    scale = last / d
+    error = scale * _error(share, expected, (of_plus - mean * of_present) / present, n)
+    present_error = _error(share, expected, of_present - present, n)
+    nan = math.nan
+    return Moments((mean * last + 0.5) / d, error, nan, nan, present, present_error, scale / (r * n * present))
+
+
+def gain_of_a_response(wave: Wave, n_present: float) -> float:
+    """Return how far one response can move the mean in closed form, in units of the range.
+
+    What a respondent that lies gains by its one output: (m - 1) / (d s n), because the score f1 is linear in the output
+    with the slope 1 / s. Of a wave with an empty input this is the gain among those that do not answer as empty.
+
+    Args:
+        wave: which is answered by.
+        n_present: n, number of those who have a value, estimated where there is an empty input.
+    """
+    s = Fraction(sum(wave.window) - len(wave.window) * wave.other, wave.total)
+    return (wave.n_real_outputs - 1) / (float(wave.n_inputs * s) * n_present)
+
+
+def _present(share: Floats, score: Floats, n: float) -> float:
+    """Return the part of those who have a value.
+
+    Raises:
+        ValueError: fewer than two responses, or all of them look empty.
+    """
+    if round(n) < FEWEST_RESPONSES:  # the n of a forecast is a sum of fractions
+        raise ValueError("moments with standard errors need two responses")
+    present = float(share @ score)
     if present <= 0:
         raise ValueError("the responses look as if all of them came from empty slots")
-    mean = first / present
-    scale = last / d
-    error = scale * _error(share, (of_plus - mean * of_present) / present, n)
-    present_error = _error(share, of_present - present, n)
-    return SignMean((mean * last + 0.5) / d, error, present, present_error, scale / (r * n))
+    return present
+
+
+def _expected(
+    weights_of: Callable[[int], NDArray[np.int64]], mechanism: Wave | SignResponse, mean: float, present: float
+) -> Floats:
+    """Return the law of the responses where all who have a value have the estimated mean.
+
+    Args:
+        weights_of: weights of the outputs for an input.
+        mechanism: which was answered by.
+        mean: estimated, in inputs.
+        present: estimated part of those who have a value.
+    """
+    last = mechanism.n_inputs - 1
+    law = weights_of(round(min(max(mean, 0.0), last))) / mechanism.total
+    if mechanism.has_empty and present < 1:
+        law = present * law + (1 - present) * weights_of(last + 1) / mechanism.total
+    found: Floats = law
+    return found
+
+
+def _error(share: Floats, expected: Floats, influence: Floats, n: float) -> float:
+    """Return the standard error of the mean of n values of `influence`.
+
+    Responses that are all alike, by chance or at large odds, say nothing of their own variance. So it is taken for no
+    smaller than it is where all values are alike.
+
+    Args:
+        share: observed part of each output.
+        expected: law of the outputs where all values are alike.
+        influence: how far each output moves the mean, times n.
+        n: number of responses.
+    """
+    variance = max(float(share @ influence**2), float(expected @ influence**2))
+    return math.sqrt(variance / (n - 1))

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from analyses.distribution.estimates.estimate import estimated, statistics
+from analyses.distribution.estimates.about_intervals import FEW_RESPONSES, FEW_SIGNS, OF_WAVES
+from analyses.distribution.estimates.estimate import CLOSED, estimated, statistics
 from analyses.distribution.estimates.noise_of_responses import errors_of_frequencies
 from analyses.distribution.estimates.shares import _errors, shares_of
 from analyses.distribution.estimates.tally import tally_of
@@ -15,6 +16,8 @@ from dp.local_mechanism.hadamard_response import HadamardResponse
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
 from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.public_choice import PublicChoices
+from dp.local_mechanism.sign_response import SignResponse
+from dp.local_mechanism.wave import Wave
 from entropy import InsecureTestEntropy
 from results.kinds.distribution import DistributionResult, found_lines
 
@@ -98,15 +101,30 @@ def test_intervals_of_responses_hold_the_truth_as_often_as_they_say(method):
     assert "about the distribution that the rows are from" in result["about_intervals"]
 
 
-def inquiry_of(method, epsilon=2.0):
-    params = DistributionParams(range=(0.0, float(K)), buckets=K, bins=K, method=method)
+@pytest.mark.parametrize(
+    ("method", "buckets"), [("hashed", K), ("hashed", 4 * K), ("tree", K), ("sign", K), ("wave", K)]
+)
+def test_where_nobody_or_hardly_anybody_has_a_value_nothing_is_stated_in_closed_form_and_the_text_says_so(
+    method, buckets
+):
+    inquiry = inquiry_of(method, buckets=buckets)
+    for n in (1, 5, 300):
+        result = answered(inquiry, np.full(n, inquiry.empty), n)
+        assert [result[name] for name in ("intervals", "shares", *CLOSED)] == [None] * (2 + len(CLOSED))
+        said = {"sign": FEW_SIGNS, "wave": OF_WAVES}
+        assert result["about_intervals"] == said.get(method, FEW_RESPONSES)
+    assert answered(inquiry, np.zeros(3000, dtype=int), 1)["about_intervals"] not in (FEW_SIGNS, FEW_RESPONSES)
+
+
+def inquiry_of(method, epsilon=2.0, buckets=K):
+    params = DistributionParams(range=(0.0, float(K)), buckets=buckets, bins=K, method=method)
     return Inquiry(params, Odds.of_epsilon(epsilon).favoured)
 
 
 def answered(inquiry, inputs, run):
     choices = PublicChoices(f"question {run}".encode(), (f"d{i}" for i in range(len(inputs))))
-    tally = tally_of(inquiry.response)
-    tally.add(inquiry.response.respond(inputs, choices, InsecureTestEntropy(f"run {run}")), choices)
+    tally, own = tally_of(inquiry.response), () if isinstance(inquiry.response, Wave | SignResponse) else (choices,)
+    tally.add(inquiry.response.respond(inputs, *own, InsecureTestEntropy(f"run {run}")), choices)
     return estimated(inquiry, tally)
 
 

@@ -290,7 +290,7 @@ def test_the_mean_of_sign_responses_is_near_the_truth_as_often_as_its_error_says
         found = sign_mean(mechanism, np.bincount(mechanism.respond(slots, source), minlength=mechanism.n_outputs))
         off.append(
             [
-                (found.mean - ((values + 0.5) / 32).mean()) / found.error,
+                (found.mean - ((values + 0.5) / 32).mean()) / found.mean_error,
                 (found.present - 4_000 / len(slots)) / max(found.present_error, 1e-9),
             ]
         )
@@ -299,3 +299,28 @@ def test_the_mean_of_sign_responses_is_near_the_truth_as_often_as_its_error_says
     for value, mean in ((0, 0.5 / 32), (31, 31.5 / 32)):
         # Responses with exactly the law of an end say that end.
         assert sign_mean(mechanism, mechanism.weights_of(np.array([value]))[0]).mean == pytest.approx(mean)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+@pytest.mark.parametrize("kind", ["sign", "square", "triangle", "piecewise"])
+def test_responses_that_are_all_alike_do_not_make_an_error_small(kind, epsilon):
+    """Rare responses that no sample shows count too: two alike say no more than two, and sixty no more than sixty."""
+    odds, d = Odds.of_epsilon(epsilon), 32
+    mechanism = {
+        "sign": lambda: SignResponse(d, odds, True),
+        "piecewise": lambda: Wave.piecewise(d, odds, has_empty=True),
+    }.get(kind, lambda: Wave.of_shape(kind, d, odds, has_empty=True))()
+    law, find = (
+        (mechanism.weights_of(np.array([d - 1]))[0], sign_mean)
+        if kind == "sign"
+        else (mechanism.weights_of(d - 1), moments)
+    )
+    for n in (2, 60):
+        expected = find(mechanism, n * law / mechanism.total)
+        alike = find(mechanism, n * np.eye(mechanism.n_outputs)[np.argmax(law)])
+        # By its influence a response moves a mean among more people less: the errors agree as they count people.
+        assert alike.mean_error * alike.present > 0.45 * expected.mean_error
+        assert alike.present_error > 0.9 * expected.present_error
+        assert alike.gain * alike.present == pytest.approx(expected.gain)
+        if kind != "sign":
+            assert alike.variance_error > 0.1 * expected.variance_error
