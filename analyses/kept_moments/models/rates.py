@@ -31,6 +31,10 @@ _OF_THE_MEAN = (
     "coefficients are those of Poisson's score equations, right whatever the variance of the label is; its own score "
     "would need sums of y / mu(x), which the release does not hold. Errors by chance follow its variance"
 )
+_UNKNOWN_SPREAD = "noise may hide any variance of the label: no error by chance, so no interval"
+_SMALL_SPREAD = (
+    "dispersion below 0, by noise or as the label varies less than this model has it: errors are of a larger one"
+)
 
 
 @dataclass(frozen=True)
@@ -163,13 +167,19 @@ def _model(
     if not np.isfinite(found).all():
         raise AnswerError(f"no rates of {label}: in some category it is not distinguishable from 0")
     noise = of_noise(part, estimate)
-    rows, weights = population.rows(SimulatedNoise())
-    mean = np.exp(rows @ found[:k] + found[k])
     # One standard error more than was measured, as noise may have hidden some of it.
-    dispersion = max(float(found[-1]), law.least) + float(np.nan_to_num(noise[-1]))
-    spread = np.sqrt(law.variance(mean, dispersion))
-    labelled = np.column_stack([np.vstack([rows, rows]), np.append(mean - spread, mean + spread)])
-    chance = of_chance(part, estimate, labelled, np.append(weights, weights) / 2)
+    dispersion = max(float(found[-1]), law.least) + float(noise[-1])
+    chance, notes_of_law = np.full(k + 2, np.nan), law.notes
+    if np.isfinite(dispersion):
+        rows, weights = population.rows(SimulatedNoise())
+        mean = np.exp(rows @ found[:k] + found[k])
+        spread = np.sqrt(law.variance(mean, dispersion))
+        labelled = np.column_stack([np.vstack([rows, rows]), np.append(mean - spread, mean + spread)])
+        chance = of_chance(part, estimate, labelled, np.append(weights, weights) / 2)
+    else:
+        notes_of_law = (*notes_of_law, _UNKNOWN_SPREAD)
+    if found[-1] < 0:
+        notes_of_law = (*notes_of_law, _SMALL_SPREAD)
     kept = [*range(k - (offset is not None)), k]
     values = found[kept]
     whole, notes = stated(features, np.hypot(noise, chance)[kept], normal=normal)
@@ -194,7 +204,7 @@ def _model(
             "dispersion": float(found[-1]),
             "dispersion_noise_error": numbers(noise[-1:])[0],
         },
-        (*notes, *law.notes),
+        (*notes, *notes_of_law),
     )
 
 
@@ -217,13 +227,15 @@ def _asked(moments: ReleasedMoments, label: str, columns: Sequence[str], offset:
 
 
 def _check_events(part: ReleasedMoments, features: Features, label: str) -> None:
-    """Refuse rates where the sum of the label in some category is not seen in the noise.
+    """Refuse rates where the sum of the label, in all rows or in some category, is not seen in the noise.
 
     Raises:
         AnswerError: names the category.
     """
     k = len(features.names)
     error = part.deviation / part.constant * part.widths[-1]
+    if part.raw[k, -1] < SEEN_EVENTS * error:
+        raise AnswerError(f"{label} is not distinguishable from 0: there is no rate to explain")
     for members in features.categories:
         sums = np.append(part.raw[k, -1] - part.raw[list(members), k].sum(), part.raw[list(members), k])
         if (sums < SEEN_EVENTS * error * np.sqrt(len(members))).any():

@@ -7,6 +7,7 @@ from moment_jobs import table_of
 from releases import joint_of, plan_of, released, tables_of
 
 from analyses.kept_moments.answer import AnswerError
+from analyses.kept_moments.models import rates
 from analyses.kept_moments.models.population import EVEN, SUPPOSED, UNSTATED, VOUCHED, Features, stated
 from analyses.kept_moments.questions import ask
 from bench.coverage.models import models, skewed
@@ -167,6 +168,31 @@ def test_a_label_that_is_hidden_in_a_category_has_no_rates():
     hidden = released({**tables, "shop": none}, plan_of({**tables, "shop": none}, epsilon=8.0))
     with pytest.raises(AnswerError, match=r"not distinguishable from 0 in some category of clinic\.risk"):
         ask(hidden, "poisson", label="shop.visits", columns=["clinic.risk"])
+
+
+@pytest.mark.parametrize("columns", [["clinic.age"], ["clinic.risk"]])
+@pytest.mark.parametrize("name", ["poisson", "negative-binomial", "gamma"])
+def test_a_label_that_is_hidden_in_all_rows_has_no_rates(name, columns):
+    tables = tables_of(2000)
+    few = table_of("shop", {"visits": (0, 8, (np.arange(2000) < 4).astype(float))})
+    hidden = released({**tables, "shop": few}, plan_of({**tables, "shop": few}, epsilon=8.0), np.random.default_rng(6))
+    with pytest.raises(AnswerError, match="not distinguishable from 0"):
+        ask(hidden, name, label="shop.visits", columns=columns)
+
+
+def test_a_spread_that_noise_may_hide_is_said_and_has_no_errors_by_chance(release, monkeypatch):
+    """A label of 0 and 1 varies less about its mean than a count does."""
+    given = {"label": "bank.owns", "columns": ["clinic.risk"]}
+    found = ask(release, "negative-binomial", **given)
+    assert found.about["dispersion"] < 0
+    assert found.notes[-1] == rates._SMALL_SPREAD
+    assert None not in found.table["interval"]
+    own = rates.of_noise
+    monkeypatch.setattr(rates, "of_noise", lambda *given: np.append(own(*given)[:-1], np.nan))
+    unknown = ask(release, "negative-binomial", **given)
+    assert unknown.notes[-2:] == (rates._UNKNOWN_SPREAD, rates._SMALL_SPREAD)
+    for name in ("chance_error", "interval", "rate_ratio_interval", "p_value"):
+        assert unknown.table[name] == [None] * 3
 
 
 @pytest.mark.slow
