@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AwareDatetime, Field, model_validator
 
-from analyses.distribution.inquiry import DistributionParams, Inquiry, Range
+from analyses.distribution.inquiry import DistributionParams, Inquiry, Range, mechanism_of
 from analyses.distribution.methods import Answered, takes_choices
 from analyses.distribution.shuffled import analyst_view
 from analyses.job.job import Delta, Epsilon, JobError, Name
@@ -172,14 +172,21 @@ class AskedQuestion(Asked):
     def fixed_digest(self) -> bytes:
         """SHA-256 of the record and the mechanism, for records with one response for ever.
 
+        What a mechanism does not follow from is left as it is by default, and a window is told by what it came to.
+
         Raises:
             JobError: the mechanism takes a public choice of its own for each question, so no response serves several.
         """
-        if takes_choices(self.question.inquiry.response):
-            raise JobError(f"method: {self.question.method} makes a new choice for each question; the record is fixed")
+        question, mechanism = self.question, self.question.inquiry.response
+        if takes_choices(mechanism):
+            raise JobError(f"method: {question.method} makes a new choice for each question; the record is fixed")
         names = {"record", "range", "buckets", "method", "bins", "fine", "epsilon"}
-        tree = self.question.model_dump(mode="json", include=names) | {"favoured": self.question.inquiry.favoured}
-        tree |= self.question.model_dump(mode="json", include={"half_width", "top"}, exclude_none=True)
+        tree = question.model_dump(mode="json", include=names) | {"favoured": question.inquiry.favoured}
+        if not question.entry.is_binned:
+            tree["bins"] = SurveyQuestion.model_fields["bins"].default
+        usual = question.model_copy(update={"half_width": None, "top": None})
+        if isinstance(mechanism, Wave) and mechanism != mechanism_of(usual, question.inquiry.odds):
+            tree["window"] = [mechanism.half_width, mechanism.window.count(max(mechanism.window))]
         return hashlib.sha256(b"moiety survey fixed response:" + _canonical(tree)).digest()
 
     def respond(self, value: int, respondent: str, entropy: Entropy) -> int:

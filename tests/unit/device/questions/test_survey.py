@@ -233,8 +233,14 @@ def test_a_fixed_record_has_one_response_per_mechanism_for_ever(tmp_path):
         device.answer_once(asked(epsilon=2.0))
         device.answer_once(asked(method="triangle"))
         device.answer_once(asked(half_width=0.1))
-        device.answer_once(asked(estimate="em"))  # the mechanism is that of the first ones
         assert committed(device) == 4
+        width = asked().question.inquiry.response.half_width / asked().question.buckets
+        for same in ({"estimate": "em"}, {"bins": 8}, {"half_width": width}, {"half_width": 0.1 + 1e-9}):
+            device.answer_once(asked(**same))  # the mechanism is one of these
+        assert committed(device) == 4
+        for at, top in enumerate((0.5, 0.25, 0.25 + 1e-9), start=5):
+            device.answer_once(asked(method="trapezoid", top=top))
+            assert committed(device) == min(at, 6)
 
 
 @pytest.mark.parametrize("method", ["tree", "haar"])
