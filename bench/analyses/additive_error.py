@@ -1,7 +1,8 @@
-"""How the additive errors depend on the noise and on the rows [VertPrim23, theorems E.1 and E.4].
+"""How the additive errors depend on the noise and on the rows [VertPrim23, theorems E.1, E.4 and E.5].
 
-Tables without any error but the one of privacy: of exactly the rank sought, and with a label that is a line in the
-features. Then all that is lost is the additive term. Exponents are fitted to medians over several jobs.
+Tables without any error but the one of privacy: of exactly the rank sought, with a label that is a line in the
+features, and with sums that are 0. Then all that is lost is the additive term. Exponents are fitted to medians over
+several jobs.
 """
 
 import math
@@ -15,11 +16,13 @@ from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.least_squares import protocol as least_squares
 from analyses.low_rank import protocol as low_rank
 from analyses.pca.reference import captured_variance
+from analyses.power_moments import protocol as power_moments
 from analyses.rows.row_plan import clipped_rows
 from bench.analyses.table import Row
 from bench.utility.moment_runs import QUICK_ROWS, plan_of, run_in_process
 
 LOW_RANK, LEAST_SQUARES = "low-rank, additive error", "least-squares, additive error"
+MOMENTS = "moments, additive error"
 MIN_ROWS, MAX_ROWS = 500, 40_000
 ROWS = (2000, 32_000)
 RANK = 2
@@ -30,10 +33,10 @@ OF_ROWS = "exponent of the rows in the additive error"
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
-def _split(columns: Mapping[str, Floats], n_parties: int = 3) -> list[Table]:
+def _split(columns: Mapping[str, Floats], n_parties: int = 3, bounds: tuple[float, float] = (-1, 1)) -> list[Table]:
     tables = []
     for number, names in enumerate(np.array_split(np.array(list(columns)), n_parties), start=1):
-        schema = tuple(ColumnSchema(name=str(name), lower=-1, upper=1) for name in names)
+        schema = tuple(ColumnSchema(name=str(name), lower=bounds[0], upper=bounds[1]) for name in names)
         values = np.column_stack([columns[str(name)] for name in names])
         block = BlockSchema(party=f"party-{number}", columns=schema, rows=(MIN_ROWS, MAX_ROWS))
         tables.append(Table(block, values))
@@ -86,8 +89,19 @@ def least_squares_error(n_rows: int, epsilon: float, method: Mapping[str, Any], 
     return statistics.median(found), _deviation(plan)
 
 
+def moment_error(n_rows: int, epsilon: float, method: Mapping[str, Any], runs: int) -> tuple[float, float]:
+    """Return the median of what is found where the moment of order 2 is 0, and the deviation of the noise."""
+    tables = _split({name: np.zeros(n_rows) for name in ("a", "b", "c")}, bounds=(0, 3))
+    parameters = {"order": 2, "max_rows": MAX_ROWS, **method}
+    plan = plan_of(power_moments, "moments", tables, parameters, epsilon)
+    found = [abs(float(run_in_process(plan, tables).result["moment"])) for _ in range(runs)]
+    return statistics.median(found), _deviation(plan)
+
+
 def _deviation(plan: Any) -> float:
     """Return the standard deviation of a party's noise, in a unit that only epsilon does not change."""
+    if isinstance(plan, power_moments.MomentsPlan):  # of a sketch the moment is a sum of squares
+        return math.sqrt(plan.least_deviation) if plan.params.method == "sketch" else plan.least_deviation
     return math.sqrt(plan.party_mu if hasattr(plan, "party_mu") else plan.multiplier)
 
 
@@ -145,3 +159,9 @@ def of_least_squares(quick: bool) -> Iterator[Row]:
     sketch = {"sketch_entries": "signs", "sketch_rows": 200}
     epsilons = {"sketch": (32.0, 128.0), "mpc": (2.0, 16.0)}
     return _exponents(LEAST_SQUARES, least_squares_error, epsilons, sketch, quick)
+
+
+def of_moments(quick: bool) -> Iterator[Row]:
+    """Yield the exponents of the moment of order 2: of what is found where it is 0."""
+    epsilons = {"sketch": (1.0, 8.0), "mpc": (1.0, 8.0)}
+    return _exponents(MOMENTS, moment_error, epsilons, {"sketch_rows": 64}, quick)

@@ -171,7 +171,14 @@ def _exponents(rows: Rows) -> Iterator[Verdict]:
     yield _exponent(
         rows, "[VertPrim23] the error of a pattern's count grows like sqrt(m)", pattern_count.SLOPE, slope, 0.5, 0.05
     )
+    for n in pattern_count.PARTIES:
+        metric = pattern_count.OF_EPSILON.format(n)
+        text = f"[VertPrim23] and like (1 / epsilon)^v with v = {n} parties, theorem B.1"
+        yield _exponent(rows, text, pattern_count.SLOPE, metric, float(n), 0.15)
+    text = "[VertPrim23] and like the root of the rows over the sampled share of them, theorem B.2"
+    yield _exponent(rows, text, pattern_count.SLOPE, pattern_count.OF_SHARE, -0.5, 0.1)
     for analysis, what, expected, within in (
+        (additive_error.MOMENTS, "the moment of order 2 errs by the noise's variance, theorem E.5", 2.0, 0.25),
         (additive_error.LOW_RANK, "low-rank approximation's additive error is proportional to the noise", 1.0, 0.25),
         (
             additive_error.LEAST_SQUARES,

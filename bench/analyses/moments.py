@@ -8,6 +8,7 @@ import numpy as np
 
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.power_moments import protocol as moments
+from bench.analyses import additive_error
 from bench.analyses.table import Row
 from bench.baselines.counts import central_release
 from bench.datasets.bundled import read
@@ -116,4 +117,8 @@ def over_services(quick: bool) -> Iterator[Row]:
 
 def parts() -> dict[str, Callable[[bool], Iterator[Row]]]:
     """Return what is measured, part by part."""
-    return {**{f"order {order}": partial(in_process, order) for order in (1, 2, 3)}, "over services": over_services}
+    return {
+        **{f"order {order}": partial(in_process, order) for order in (1, 2, 3)},
+        "additive error": additive_error.of_moments,
+        "over services": over_services,
+    }

@@ -17,6 +17,7 @@ from bench.analyses.table import Row, Spent
 from bench.baselines.counts import central_release
 from bench.datasets.bundled import read
 from bench.machine import ONE_THREAD
+from bench.utility import pattern_count as reports
 from bench.utility.moment_runs import (
     QUICK_ROWS,
     example_over_services,
@@ -34,6 +35,8 @@ EPSILONS = (0.5, 1.0, 2.0, 4.0)
 MEMORY = "peak resident memory in GB"
 LARGE = "pattern-count, a million users"
 SLOPE = "pattern-count, how the error grows"
+OF_EPSILON, OF_SHARE = "exponent of 1/epsilon in the error, {} parties", "exponent of the sample in the error"
+PARTIES = (2, 3, 4)
 ROWS = (1000, 40_000)
 SHARE = 0.1
 RUNS = 5
@@ -153,6 +156,33 @@ def a_million_users(quick: bool) -> Iterator[Row]:
             )
 
 
+def exponents(quick: bool) -> Iterator[Row]:
+    """Yield how the error of randomized response grows as epsilon falls, and as fewer rows are reported on."""
+    rows, repeats = (1 << 10, 1) if quick else (1 << 14, 10)
+    biases = [reports.SLOPE_BIAS / (1 << power) for power in (2, 3, 4, 5)]
+    for n in PARTIES:
+        errors = [reports.error_of_reports(n, rows, repeats, bias=bias) for bias in biases]
+        yield Row(
+            analysis=SLOPE,
+            dataset=f"made-up rows, {rows:,}",
+            epsilon=None,
+            metric=OF_EPSILON.format(n),
+            private=reports.fitted([float(1 / bias) for bias in biases], errors),
+            note=f"randomized response, epsilon of a party {float(8 * biases[-1]):.3g} to {float(8 * biases[0]):.3g}; "
+            f"error {errors[0]:.3g} to {errors[-1]:.3g} rows",
+        )
+    shares = [1 / 16, 1 / 8, 1 / 4, 1 / 2]
+    errors = [reports.error_of_reports(3, rows, repeats, reported=round(rows * share)) for share in shares]
+    yield Row(
+        analysis=SLOPE,
+        dataset=f"made-up rows, {rows:,}",
+        epsilon=None,
+        metric=OF_SHARE,
+        private=reports.fitted(shares, errors),
+        note=f"a sample of a sixteenth to a half, the same bits; error {errors[0]:.3g} to {errors[-1]:.3g} rows",
+    )
+
+
 def _seconds(measured: dict[str, Any]) -> float:
     return float(measured["seconds"])
 
@@ -172,4 +202,9 @@ def _program(*arguments: str) -> dict[str, Any]:
 
 def parts() -> dict[str, Callable[[bool], Iterator[Row]]]:
     """Return what is measured, part by part."""
-    return {"Adult": in_process, "a million users": a_million_users, "over services": over_services}
+    return {
+        "Adult": in_process,
+        "a million users": a_million_users,
+        "exponents": exponents,
+        "over services": over_services,
+    }

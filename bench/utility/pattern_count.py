@@ -13,6 +13,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,10 @@ SLOPE_BIAS = BIAS_UNIT * (1 << 18)
 """1/8: each bit is true with probability 5/8."""
 
 
-def categories_of(rows: int, n_categories: int, seed: int) -> list[np.ndarray]:
-    """Return skewed categories of three parties."""
+def categories_of(rows: int, n_categories: int, seed: int, n_parties: int = len(PARTIES)) -> list[np.ndarray]:
+    """Return skewed categories of parties."""
     rng = np.random.default_rng(seed)
-    return [np.minimum(rng.geometric(0.4, rows) - 1, n_categories - 1) for _ in PARTIES]
+    return [np.minimum(rng.geometric(0.4, rows) - 1, n_categories - 1) for _ in range(n_parties)]
 
 
 def plan_of(
@@ -61,19 +62,37 @@ def plan_of(
 
 def error_slope(repeats: int, powers: Sequence[int] = range(10, 18)) -> tuple[float, list[dict[str, float]]]:
     """Return the slope of ln(error) against ln(rows), and the points it is fitted to. Reproducible."""
-    points = []
-    for power in powers:
-        rows = 1 << power
-        squares = []
-        for repeat in range(repeats):
-            categories = categories_of(rows, 4, seed=repeat)
-            reports = PatternReports((4, 4, 4), rows, rows, RandomizedBits(SLOPE_BIAS))
-            found = reported_counts(categories, reports, InsecureTestEntropy(f"slope {power} {repeat}")).counts
-            exact = np.bincount(np.ravel_multi_index(categories, (4, 4, 4)), minlength=64).reshape(4, 4, 4)
-            squares.append(np.mean((found - exact) ** 2))
-        points.append({"rows": rows, "error": float(np.sqrt(np.mean(squares)))})
-    logs = np.log([[point["rows"], point["error"]] for point in points])
-    return float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0]), points
+    points = [{"rows": 1 << power, "error": error_of_reports(3, 1 << power, repeats)} for power in powers]
+    return fitted([point["rows"] for point in points], [point["error"] for point in points]), points
+
+
+def error_of_reports(
+    n_parties: int, rows: int, repeats: int, *, bias: Fraction = SLOPE_BIAS, reported: int | None = None
+) -> float:
+    """Return the root mean square error of the counts by randomized response. Reproducible.
+
+    Args:
+        n_parties: v, each with four categories.
+        rows: of the table.
+        repeats: number of tables.
+        bias: of a bit.
+        reported: number of the rows in the sample that parties report on; all by default.
+    """
+    shape = (4,) * n_parties
+    squares = []
+    for repeat in range(repeats):
+        categories = categories_of(rows, 4, seed=repeat, n_parties=n_parties)
+        reports = PatternReports(shape, rows, reported or rows, RandomizedBits(bias))
+        entropy = InsecureTestEntropy(f"slope {n_parties} {rows} {reported} {repeat}")
+        found = reported_counts(categories, reports, entropy).counts
+        exact = np.bincount(np.ravel_multi_index(categories, shape), minlength=4**n_parties).reshape(shape)
+        squares.append(np.mean((found - exact) ** 2))
+    return float(np.sqrt(np.mean(squares)))
+
+
+def fitted(sizes: Sequence[float], errors: Sequence[float]) -> float:
+    """Return the exponent of sizes in errors: the slope of the logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(errors), 1)[0])
 
 
 def measure(method: str, rows: int, n_categories: int, epsilon: float) -> dict[str, Any]:
