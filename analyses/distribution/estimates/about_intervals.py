@@ -34,7 +34,7 @@ def about_intervals(params: DistributionParams, *, is_known: bool, is_part_known
     """Return the sentence for a result.
 
     Args:
-        params: of the question.
+        params: parameters of the question.
         is_known: whether the result has intervals of its distribution.
         is_part_known: whether it has shares of bins, or a mean in closed form.
     """
