@@ -189,7 +189,7 @@ class MomentsPlan(Plan):
             case "mpc":
                 return self.shared_noise.standard_deviation("coordinator")
             case "laplace":
-                return sqrt(2 * len(self.largest)) * float(self.sums.scale)
+                return self.sums.standard_deviation
             case "sketch":
                 return sqrt(2 / self.params.sketch_rows) * sum(self.sketch.variances)
             case _:

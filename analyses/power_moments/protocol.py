@@ -227,16 +227,18 @@ async def estimate_from_reports(session: Session, plan: MomentsPlan) -> tuple[fl
     is_large = reports.is_large(await take_sums(session, plan, n_slots))
     for owner in plan.owners:
         await session.send(owner, LARGE_STAGE, np.packbits(is_large))
-    large = reports.large_powers(await take_sums(session, plan, int(is_large.sum())))
-    n_small = n_slots - len(large)
+    noisy_sums = await take_sums(session, plan, int(is_large.sum()))
+    large, n_small = reports.large_powers(noisy_sums), n_slots - len(noisy_sums)
     coming = [
         session.receive(owner, OPENING_STAGE, (reports.report_bytes(j, n_small),), np.uint8)
         for j, owner in enumerate(plan.owners)
     ]
     small = await session.compute(reports.small_powers, n_small, await asyncio.gather(*coming))
-    # The parts of the slots are independent; their spread about the mean is at least that about their own means.
-    error = sqrt(sum(len(part) * float(part.var()) for part in (large, small) if len(part)))
-    return float(large.sum() + small.sum()), error
+    # The parts of the slots are independent; their spread about the mean is about that about their own means, or more.
+    # Few slots do not show it, nor do bits that all came out alike: what is known of their noise is there besides.
+    known = float(reports.large_variances(noisy_sums).sum()), n_small * reports.variance_of_empty
+    spreads = [len(part) * float(part.var()) if len(part) else 0.0 for part in (large, small)]
+    return float(large.sum() + small.sum()), sqrt(sum(map(max, known, spreads)))
 
 
 ANALYSIS = Analysis(

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from math import comb, factorial, log, prod, sinh, sqrt
 from typing import Any
 
 import numpy as np
+from numpy.polynomial.polynomial import polymul, polyval
 from numpy.typing import NDArray
 
 from dp.cost.accounting import Adjacency
@@ -77,16 +79,32 @@ class MomentReports:
     def least_deviation(self, n_slots: int) -> float:
         """Return a bound below the standard deviation of the estimated moment where all values are 0.
 
-        The estimate of a large slot is a polynomial of degree p, leading coefficient 1, in the sum of v noises. Of
-        Gaussian noise these have the variance p! V^p at least, V that of the sum; discrete Laplace noise spreads wider.
-        In a small slot's, only the terms of one party are counted here: sum_c c^p z[c], each z[c] (see `small_powers`)
-        of variance 1 / (16 b^2) - 1/4.
+        That of a large slot's is at least that of Gaussian noise, p! V^p, V the variance of the sum of v noises:
+        discrete Laplace noise spreads wider.
         """
-        bit = float(1 / (16 * self.bits.bias**2)) - 0.25
-        small = bit * sum(float(c) ** (2 * self.order) for most in self.largest for c in range(1, most + 1))
         one = 1 / (2 * sinh(1 / (2 * float(self.scale))) ** 2)
         large = factorial(self.order) * (len(self.largest) * one) ** self.order
-        return sqrt(n_slots * min(small, large))
+        return sqrt(n_slots * min(self.variance_of_empty, large))
+
+    @property
+    def variance_of_empty(self) -> float:
+        """Variance of the estimate of a small slot in which all values are 0; other values have a larger one.
+
+        Of the sums z_a of `small_powers`, z_0 = 1, E z_a z_b = V sum_c c^(a + b) for a, b >= 1, V = 1 / (16 b^2) - 1/4
+        the variance of a z[c], and different parties' are independent. So with a factor 1 / (a! b!) the second moment
+        of the sum of products is (p!)^2 times an entry of a convolution over the parties.
+        """
+        bit, order = float(1 / (16 * self.bits.bias**2)) - 0.25, self.order
+        total = np.zeros((order + 1, order + 1))
+        total[0, 0] = 1.0
+        for most in self.largest:
+            sums = [float(np.sum(np.arange(1.0, most + 1) ** power)) for power in range(2 * order + 1)]
+            moved = total.copy()
+            for a, b in product(range(1, order + 1), repeat=2):
+                second = bit * sums[a + b] / (factorial(a) * factorial(b))
+                moved[a:, b:] += second * total[: order + 1 - a, : order + 1 - b]
+            total = moved
+        return float(factorial(order) ** 2 * total[order, order])
 
     def largest_deviation(self, n_slots: int, largest_sum: int) -> float:
         """Return about a bound above the standard deviation of the estimated moment of slots with the largest values.
@@ -153,11 +171,24 @@ class MomentReports:
         With mu_k the moments of the noise, E (x + n)^p = sum_k C(p, k) mu_k x^(p - k), so A_0 = 1 and
         A_p(y) = y^p - sum_{k >= 1} C(p, k) mu_k A_(p - k)(y) has mean x^p. The source takes y^p, which is too large.
         """
+        return np.asarray(polyval(noisy_sums.astype(np.float64), self._unbiased), dtype=np.float64)
+
+    def large_variances(self, noisy_sums: Integers) -> Floats:
+        """Return about the variances of the estimates of `large_powers`: as if the noisy sums were the sums."""
+        mu = _noise_moments(self.scale, len(self.largest), 2 * self.order)
+        found = np.zeros(2 * self.order + 1)
+        for m, factor in enumerate(polymul(self._unbiased, self._unbiased)):
+            found[: m + 1] += [factor * comb(m, k) * mu[m - k] for k in range(m + 1)]
+        found[2 * self.order] -= 1.0
+        return np.maximum(polyval(np.maximum(noisy_sums, 0).astype(np.float64), found), 0.0)
+
+    @property
+    def _unbiased(self) -> Floats:
+        """The coefficients of A_p, that of the constant first."""
         mu = _noise_moments(self.scale, len(self.largest), self.order)
-        y = noisy_sums.astype(np.float64)
-        powers = [np.ones(len(y))]
+        powers = [np.eye(self.order + 1)[0]]
         for p in range(1, self.order + 1):
-            powers.append(y**p - sum(comb(p, k) * mu[k] * powers[p - k] for k in range(1, p + 1)))
+            powers.append(np.eye(self.order + 1)[p] - sum(comb(p, k) * mu[k] * powers[p - k] for k in range(1, p + 1)))
         return powers[self.order]
 
     def small_powers(self, n_slots: int, reports: Sequence[Packed]) -> Floats:

@@ -302,3 +302,20 @@ def test_a_largest_value_above_wide_bounds_is_refused_in_few_words():
         JobError, match=r"parameters.largest.bank: must not be above the upper bound of the column, 1e\+300"
     ):
         plan_for(tables_of(upper=1e300), largest={"bank": 10**301})
+
+
+async def test_an_error_by_threshold_is_not_small_where_few_rows_or_bits_show_little_of_the_noise():
+    tables = {party: table(party, [1], 3) for party in PARTIES}
+    plan = plan_for(tables, epsilon=50.0, method="threshold", order=2, threshold=6, max_rows=100)
+    for seed in range(12):
+        result = (await run(plan, tables, seed=f"few rows {seed}"))[0][COORDINATOR]
+        assert abs(result["moment"] - exact(plan, tables)) < 3 * result["standard_error"]
+
+
+@pytest.mark.parametrize("parameters", [{"order": 2}, {"method": "laplace", "order": 1}])
+async def test_an_error_that_depends_on_noise_alone_is_what_was_forecast(parameters):
+    tables = tables_of(rows=20)
+    for epsilon in (0.5, 50.0):
+        plan = plan_for(tables, epsilon=epsilon, **parameters)
+        (forecast,) = moments.ANALYSIS.forecast(plan).quantities
+        assert forecast.standard_error == (await run(plan, tables))[0][COORDINATOR]["standard_error"]

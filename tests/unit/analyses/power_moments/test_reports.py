@@ -22,8 +22,8 @@ def reports(order=2, largest=(2, 1), bits=BITS, threshold=6):
     return MomentReports(order, threshold, largest, bits)
 
 
-def mean_over_all_bits(of, values):
-    """The mean of an estimate for one slot over all bits that its parties can report."""
+def mean_over_all_bits(of, values, power=1):
+    """The mean of an estimate for one slot, or of a power of it, over all bits that its parties can report."""
     truth = [np.arange(1, n + 1) == min(value, n) for n, value in zip(of.largest, values, strict=True)]
     flat = np.concatenate(truth)
     found = 0.0
@@ -31,7 +31,7 @@ def mean_over_all_bits(of, values):
         same = np.array(bits) == flat
         mass = math.prod(float(of.bits.truthful) if s else 1 - float(of.bits.truthful) for s in same)
         parts = np.split(np.array(bits), np.cumsum(of.largest)[:-1])
-        found += mass * of.small_powers(1, [np.packbits(part) for part in parts])[0]
+        found += mass * of.small_powers(1, [np.packbits(part) for part in parts])[0] ** power
     return found
 
 
@@ -120,3 +120,27 @@ def test_a_replaced_event_costs_twice_an_added_one():
 
 def test_slots_are_large_from_half_of_the_threshold_on():
     assert reports(threshold=7).is_large(np.array([3, 4, -5])).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_the_variance_of_an_empty_slot_is_that_over_all_bits_and_no_other_slots_is_smaller(order):
+    of = reports(order)
+
+    def variance(values):
+        second = mean_over_all_bits(of, values, power=2)
+        return second - sum(values) ** (2 * order)
+
+    assert of.variance_of_empty == pytest.approx(variance((0, 0)))
+    assert all(variance(values) > of.variance_of_empty * (1 - 1e-9) for values in [(2, 0), (1, 1), (2, 1)])
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 6])
+def test_the_variance_of_a_large_slot_is_that_over_all_noise(order):
+    of = reports(order, bits=RandomizedBits(Fraction(2, 5)))
+    noise = np.arange(-200, 201)
+    r = math.exp(-1 / float(of.scale))
+    both = np.convolve((1 - r) / (1 + r) * r ** np.abs(noise), (1 - r) / (1 + r) * r ** np.abs(noise))
+    for x in (0, 3, 40):
+        second = np.sum(both * (of.large_powers(x + np.arange(-400, 401)) - float(x) ** order) ** 2)
+        assert of.large_variances(np.array([x]))[0] == pytest.approx(second, rel=1e-6)
+    assert of.large_variances(np.array([-7]))[0] == of.large_variances(np.array([0]))[0]
