@@ -23,6 +23,10 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Packed = NDArray[np.uint8]
 
+LEAST_SAMPLED = 2.5
+"""Rows of which a sample is taken to hold as many at least, where it is told how far sampling may have moved a count: a
+pattern with so many more that it has none in one sample of 20 is then within 1.96 standard errors of 0."""
+
 _MAX_BLOCK_BITS = 1 << 23  # of one party: a message of 1 MB
 _MAX_BLOCK_SLOTS = 1 << 16
 _CHUNK = 1 << 13  # slots multiplied at once: sums of so many signs are exact in single precision
@@ -168,18 +172,31 @@ class PatternTally:
 
         For X = the product of the z of a slot: sum X over k of N slots, times N / k, is unbiased. Its variance is
         that of all X, sum E X^2 - count, as X has mean 0 or 1; and, of sampling, N^2 (1 - k / N) S^2 / k, S^2 the
-        variance among the slots. Both are estimated without bias.
+        variance among the slots.
+
+        E X^2 is the product of the V + E z, V = c^2 - 1/4 the variance of a z, so its sum is one over all sets of
+        parties: V for each party outside of it, times how many slots resemble the pattern at those in it. These numbers
+        are estimated like the counts, and negative ones are 0. Sums of X^2 themselves have the same mean, but are as
+        good as 0 where no bit that matters happened to flip. Of sampling no pattern has less than one of which the
+        sample holds `LEAST_SAMPLED` rows.
         """
         reports = self._reports
         n, k, c = reports.n_slots, reports.n_reported, float(1 / (4 * reports.bits.bias))
-        sums = self._sums.reshape([1 + m for m in reports.n_categories])
-        total = _along_all_axes(sums, 0.5, c)
-        squares = _along_all_axes(sums, 0.25 + c**2, c)
-        counts = n / k * total
-        variances = n / k * squares - counts
+        alike = self._sums.reshape([1 + m for m in reports.n_categories])
+        for axis in range(alike.ndim):
+            first, rest = np.split(alike, [1], axis=axis)
+            alike = np.concatenate([first, 0.5 * first + c * rest], axis=axis)
+        total = alike[(slice(1, None),) * alike.ndim].copy()
+        noise = np.maximum(alike, 0.0)
+        noise[(slice(1, None),) * alike.ndim] = 0.0  # X is 1 itself where all parties resemble the pattern
+        for axis in range(alike.ndim):
+            first, rest = np.split(noise, [1], axis=axis)
+            noise = (c**2 - 0.25) * first + rest
+        variances = n / k * noise
         if k < n:
-            variances += n**2 * (1 - k / n) / k * (squares - total**2 / k) / (k - 1)
-        return PatternEstimate(counts, np.sqrt(np.maximum(variances, 0.0)))
+            among = (noise + total - total**2 / k) / (k - 1)
+            variances += n**2 * (1 - k / n) / k * np.maximum(among, noise / k + min(LEAST_SAMPLED, k / 2) / k)
+        return PatternEstimate(n / k * total, np.sqrt(variances))
 
 
 def _balanced_split(widths: Sequence[int]) -> int:
@@ -190,11 +207,3 @@ def _balanced_split(widths: Sequence[int]) -> int:
 def _row_products(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the outer product of each row of two matrices, flattened."""
     return (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)
-
-
-def _along_all_axes(sums: Floats, constant: float, factor: float) -> Floats:
-    """Replace each axis (one, s_1 .. s_M) by (constant * one + factor * s_1, ...)."""
-    for axis in range(sums.ndim):
-        first, rest = np.split(sums, [1], axis=axis)
-        sums = constant * first + factor * rest
-    return sums

@@ -180,13 +180,14 @@ class MomentReports:
         for m, factor in enumerate(polymul(self._unbiased, self._unbiased)):
             found[: m + 1] += [factor * comb(m, k) * mu[m - k] for k in range(m + 1)]
         found[2 * self.order] -= 1.0
-        return np.maximum(polyval(np.maximum(noisy_sums, 0).astype(np.float64), found), 0.0)
+        variances = polyval(np.maximum(noisy_sums, 0).astype(np.float64), found)
+        return np.asarray(np.maximum(variances, 0.0), dtype=np.float64)
 
     @property
     def _unbiased(self) -> Floats:
         """The coefficients of A_p, that of the constant first."""
         mu = _noise_moments(self.scale, len(self.largest), self.order)
-        powers = [np.eye(self.order + 1)[0]]
+        powers: list[Floats] = [np.eye(self.order + 1)[0]]
         for p in range(1, self.order + 1):
             powers.append(np.eye(self.order + 1)[p] - sum(comb(p, k) * mu[k] * powers[p - k] for k in range(1, p + 1)))
         return powers[self.order]

@@ -78,6 +78,29 @@ def test_the_least_deviation_is_that_of_a_pattern_that_nobody_has(n_reported):
     assert np.std(found.counts) < 2.5 * reports.least_deviation
 
 
+@pytest.mark.parametrize("n_reported", [40, 20])
+def test_where_no_bit_happened_to_flip_errors_are_those_of_bits_that_might_have(n_reported):
+    sizes, n_slots, n_rows = (2, 3), 40, 12
+    reports = PatternReports(sizes, n_slots, n_reported, RandomizedBits(Fraction(499, 1000)))
+    rows = np.where(np.arange(n_reported) < n_rows * n_reported // n_slots, 1, -1)
+    found = estimate(reports, [lambda _, n=n: np.packbits(rows[:, None] == np.arange(n)) for n in sizes])
+    variance = float(1 / (16 * reports.bits.bias**2)) - 0.25
+    of_noise = {(1, 1): 2 * variance, (0, 1): variance, (1, 0): variance, (1, 2): variance}
+    for pattern in product(*map(range, sizes)):
+        least = n_rows * (of_noise.get(pattern, 0.0) + variance**2) + (n_slots - n_rows) * variance**2
+        if n_reported < n_slots:  # and by sampling: a pattern of which the sample holds no row may have some
+            least += 4.0
+        assert found.standard_errors[pattern] ** 2 >= 0.9 * least
+        assert abs(found.counts[pattern] - n_rows * (pattern == (1, 1))) < found.standard_errors[pattern]
+
+
+def test_an_error_by_sampling_holds_a_pattern_that_the_sample_may_well_have_missed():
+    reports = PatternReports((1, 1), 400, 40, RandomizedBits(Fraction(4999, 10_000)))
+    found = estimate(reports, [lambda block: np.packbits(np.zeros(len(block), dtype=bool))] * 2)
+    may_have = np.log(0.05) / np.log(0.9)  # rows, none of which is in one sample of 20
+    assert 1.96 * found.standard_errors[0, 0] > may_have
+
+
 def test_a_message_has_the_length_that_the_coordinator_expects():
     reports = PatternReports((3, 5), 1000, 77, BITS)
     (block,) = reports.blocks()
