@@ -12,9 +12,15 @@ from analyses.clustering.weighted_clustering import Choices, Clusters, cluster
 
 
 def cluster_grid(centres: Sequence[Integers], cells: Cells, plan: ClusteringPlan, choices: Choices) -> Clusters:
-    """Return the clusters of the weighted cells, columns scaled to [-1, 1]; of the bare cells if none has weight."""
-    mass = cells.weights if cells.weights.any() else np.ones(cells.weights.shape)
-    return cluster(points_of(centres, cells), mass, plan.params.k, plan.params.p, choices)
+    """Return the clusters of the weighted cells, columns scaled to [-1, 1].
+
+    If none has weight the centres are those of the bare cells, and no cluster has any.
+    """
+    points, k, p = points_of(centres, cells), plan.params.k, plan.params.p
+    if cells.weights.any():
+        return cluster(points, cells.weights, k, p, choices)
+    bare = cluster(points, np.ones(cells.weights.shape), k, p, choices)
+    return Clusters(bare.centres, np.zeros(k), 0.0)
 
 
 def points_of(centres: Sequence[Integers] | Sequence[Floats], cells: Cells) -> Floats:

@@ -8,8 +8,9 @@ from virtual_time import run_in_virtual_time
 from analyses.clustering import certainty
 from analyses.clustering.certainty import certainty_of
 from analyses.clustering.estimators.cells import Cells
+from analyses.clustering.grid import cluster_grid
 from analyses.clustering.local_clustering import WIDTH
-from analyses.clustering.weighted_clustering import Clusters, loss, nearest
+from analyses.clustering.weighted_clustering import Choices, Clusters, loss, nearest
 from mpc.protocol.session import COORDINATOR
 from results.registry import lines_of
 
@@ -105,6 +106,12 @@ def test_no_rows_are_noise_and_have_errors_all_the_same(plan):
         found = certain(weights, plan)
         assert found.note == certainty.NO_ROWS
         assert np.all(found.standard_errors > 0)
+
+
+def test_no_cluster_has_rows_where_no_cell_has_any(plan):
+    found = cluster_grid(CENTRES, Cells.of_grid(np.zeros((2, 2))), plan, Choices.of_key(bytes(32)))
+    assert (found.weights.tolist(), found.cost) == ([0.0, 0.0], 0.0)
+    assert found.centres.shape == (2, 6)
 
 
 def test_equal_releases_say_the_same_of_themselves(plan):
