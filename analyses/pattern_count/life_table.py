@@ -17,6 +17,10 @@ from analyses.second_moments.spectrum import SimulatedNoise
 
 Floats = NDArray[np.float64]
 
+LEAST_EVENTS = 2.5
+"""Events that an error by chance counts at least: 1.96 sqrt(2.5) are 3, and where 3 events were to be expected there is
+none in one table of 20."""
+
 N_DRAWS = 400
 N_NULL = 2_000
 """Draws of counts without a difference between groups, which the log-rank statistic is compared with."""
@@ -76,10 +80,11 @@ class Courses:
 def survival(courses: Courses, *, width: float = 1.0) -> Answer:
     """Return the life table of each group: rows at risk, events, and the share without the event after each interval.
 
-    Errors by noise are of draws of the noise; by chance those of Greenwood. Intervals end where the rows at risk of a
-    group are not distinguishable from noise. The restricted mean is the area under the curve up to the last interval
-    that all groups have. `p_value` is the share of tables without a difference between groups whose log-rank statistic
-    is larger: the release's noise is in them, so noise is not taken for a difference.
+    Errors by noise are of draws of the noise; by chance those of Greenwood, or of `LEAST_EVENTS` events among the rows
+    at risk where that is more: his are 0 where there was no event yet. Intervals end where the rows at risk of a group
+    are not distinguishable from noise. The restricted mean is the area under the curve up to the last interval that all
+    groups have. `p_value` is the share of tables without a difference between groups whose log-rank statistic is
+    larger: the release's noise is in them, so noise is not taken for a difference.
 
     Args:
         courses: noisy counts.
@@ -99,11 +104,15 @@ def survival(courses: Courses, *, width: float = 1.0) -> Answer:
     at_risk, share, hazard_variance = _curves(courses.events, courses.left)
     drawn = drawn_courses(courses, SimulatedNoise(), N_DRAWS)
     shares = np.array([_curves(*one)[1] for one in drawn])
-    noise, chance = shares.std(axis=0, ddof=1), share * np.sqrt(np.cumsum(hazard_variance, axis=1))
+    before = np.maximum(np.hstack([np.ones((len(share), 1)), share[:, :-1]]), 0.0)
+    of_few = np.sqrt(LEAST_EVENTS) / np.maximum(at_risk, 1.0)
+    noise = shares.std(axis=0, ddof=1)
+    chance = np.maximum(np.maximum(share, 0.0) * np.sqrt(np.cumsum(hazard_variance, axis=1)), before * of_few)
     means = _restricted(shares, shortest)
     area = np.cumsum(share[:, : shortest - 1][:, ::-1], axis=1)[:, ::-1]
     by_chance = np.sqrt((area**2 * hazard_variance[:, : shortest - 1]).sum(axis=1))
-    mean, by_noise = _restricted(share, shortest) * width, means.std(axis=0, ddof=1) * width
+    by_chance = np.maximum(by_chance, (area * of_few[:, : shortest - 1]).max(axis=1, initial=0.0))
+    mean, by_noise = np.minimum(_restricted(share, shortest), shortest) * width, means.std(axis=0, ddof=1) * width
     rows = [(at, one) for at, last in enumerate(known) for one in range(last)]
     places = tuple(np.array(rows).T)
     errors = np.hypot(noise, chance)[places]
@@ -115,7 +124,7 @@ def survival(courses: Courses, *, width: float = 1.0) -> Answer:
             "until": [(one + 1) * width for _, one in rows],
             "at_risk": numbers(at_risk[places]),
             "events": numbers(courses.events[places]),
-            "survival": numbers(share[places]),
+            "survival": numbers(np.minimum(share[places], 1.0)),
             "noise_error": numbers(noise[places]),
             "chance_error": numbers(chance[places]),
             "interval": intervals(share[places], errors, 0.0, 1.0),
@@ -127,12 +136,12 @@ def survival(courses: Courses, *, width: float = 1.0) -> Answer:
             "restricted_mean_noise_error": numbers(by_noise),
             "restricted_mean_chance_error": numbers(by_chance * width),
             "restricted_mean_interval": intervals(
-                mean, np.hypot(by_noise, by_chance * width), 0.0, float(shortest * width)
+                mean, np.hypot(by_noise, by_chance * width), float(width), float(shortest * width)
             ),
             "log_rank": chi_squared,
             "p_value": p_value,
         },
-        ("events of an interval come before those who leave in it",),
+        ("events of an interval come before those who leave in it; noise may make a share larger than that before it",),
     )
 
 
@@ -150,12 +159,16 @@ def at_risk_of(ended: Floats) -> Floats:
 
 
 def _curves(events: Floats, left: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return rows at risk, Kaplan-Meier's shares, and the terms of Greenwood's sum."""
+    """Return rows at risk, Kaplan-Meier's shares, and the terms of Greenwood's sum.
+
+    Noise may make events negative. In the product they stay so: raised to 0, they would lower the shares after them,
+    and the more so the more intervals hardly any event is in.
+    """
     at_risk = at_risk_of(events + left)
     hazard = _hazard(events, at_risk)
     terms = hazard / (np.maximum(at_risk, 1.0) * np.maximum(1 - hazard, 1e-12))
-    share: Floats = np.asarray(np.cumprod(1 - hazard, axis=-1), dtype=np.float64)
-    return at_risk, share, np.asarray(np.where(hazard < 1, terms, 0.0), dtype=np.float64)
+    share = np.cumprod(1 - np.minimum(events / np.maximum(at_risk, 1.0), 1.0), axis=-1)
+    return at_risk, np.asarray(share, dtype=np.float64), np.asarray(np.where(hazard < 1, terms, 0.0), dtype=np.float64)
 
 
 def _hazard(events: Floats, at_risk: Floats) -> Floats:

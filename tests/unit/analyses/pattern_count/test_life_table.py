@@ -70,6 +70,29 @@ def test_intervals_hold_and_noise_is_not_taken_for_a_difference():
     assert np.std(curves) == pytest.approx(np.median(errors), rel=0.3)
 
 
+def test_noise_about_intervals_without_events_does_not_lower_the_shares_after_them():
+    rng, n_intervals, deviation = np.random.default_rng(4), 20, 10.0
+    left = np.zeros((1, n_intervals))
+    left[0, -1] = 1000.0
+    found = []
+    for _ in range(12):
+        noisy = [of + rng.normal(0, deviation, of.shape) for of in (0 * left, left)]
+        found.append(survival(Courses(("all",), *noisy, deviation**2)))
+    ends = np.array([one.table["interval"][18] for one in found])
+    assert np.sum((ends[:, 0] <= 1) & (ends[:, 1] >= 1)) >= 9
+    assert sum(one.about["restricted_mean_interval"][0][1] == n_intervals for one in found) >= 9
+    assert all(max(one.table["survival"]) <= 1 for one in found)
+
+
+def test_a_few_rows_without_an_event_do_not_make_it_sure_that_none_comes():
+    for rows in (2, 5, 30):
+        found = survival(Courses(("all",), np.zeros((1, 2)), np.array([[0.0, rows]]), 1e-6))
+        low, high = found.table["interval"][0]
+        assert found.table["survival"][0] == 1 == high
+        assert low == pytest.approx(max(0.0, 1 - 3.1 / rows), abs=0.01)
+        assert found.about["restricted_mean_interval"] == [[pytest.approx(1 + low, abs=0.01), 2.0]]
+
+
 def test_a_group_that_the_noise_hides_has_no_curve_and_a_long_tail_is_cut():
     rows = rows_of(2000)
     few = asked(fields_of(rows, 25.0, np.random.default_rng(2)))
@@ -104,5 +127,6 @@ def test_no_events_are_a_curve_at_one_and_no_test():
     group, time, event = rows_of()
     found = asked(fields_of((group, time, event & False)))
     assert set(found.table["survival"]) == {1.0}
+    assert all(high == 1 and low < 1 for low, high in found.table["interval"])
     assert (found.about["log_rank"], found.about["p_value"]) == (None, None)
     json.dumps(found.to_dict(), allow_nan=False)
