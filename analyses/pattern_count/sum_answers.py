@@ -1,7 +1,8 @@
 """What counts of sums answer without a job: power sums of any real order, quantiles and entropy of the joint value.
 
 Counts are public once they are released. A power sum is linear in them, so its error by noise is exact; quantiles and
-entropy are those of the nearest counts that are not negative, with errors by draws of the noise.
+entropy are those of the nearest counts that are not negative, with errors by draws of further noise: how far these lie
+from the released counts is how far those lie from the rows, and for an entropy that has a direction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from analyses.second_moments.spectrum import SimulatedNoise
 from dp.mechanism.valid_counts import valid_counts
 
 N_DRAWS = 400
+BIAS = 1 / (2**0.5 - 1)
 QUARTILES = (0.25, 0.5, 0.75)
 
 
@@ -44,12 +46,19 @@ def distribution(fields: Mapping[str, Any], powers: Sequence[float], quantiles: 
     read = np.array([[*(_quantile(values, one, q) for q in quantiles), _entropy(one)] for one in likely])
     sums, of_sums = raised @ counts, np.sqrt(raised**2 @ errors**2)
     low, high = np.quantile(read[1:], [0.025, 0.975], axis=0)
+    off, deviation = read[1:].mean(axis=0) - read[0], read[1:].std(axis=0, ddof=1)
+    # Noise moves an entropy to one side: by about its variance where all values occur, by its deviation where many do
+    # not. So as much noise again moves it by the same, or by sqrt(2) - 1 of it: `BIAS` times as far is the furthest.
+    error, furthest = float(np.hypot(deviation[-1], off[-1])), float(np.log2(len(values)))
+    low[-1] = max(min(low[-1], read[0, -1] - BIAS * off[-1] - NORMAL_95 * deviation[-1]), 0.0)
+    high[-1] = min(max(high[-1], read[0, -1] - BIAS * off[-1] + NORMAL_95 * deviation[-1]), furthest)
+    deviation[-1] = error
     return Answer(
         "distribution",
         {
             "of": [*(f"sum of x^{p:g}" for p in powers), *(f"quantile {q:g}" for q in quantiles), "entropy, bits"],
             "value": numbers(np.concatenate([sums, read[0]])),
-            "noise_error": numbers(np.concatenate([of_sums, read[1:].std(axis=0, ddof=1)])),
+            "noise_error": numbers(np.concatenate([of_sums, deviation])),
             "interval": ends(
                 np.concatenate([sums - NORMAL_95 * of_sums, np.minimum(low, read[0])]),
                 np.concatenate([sums + NORMAL_95 * of_sums, np.maximum(high, read[0])]),

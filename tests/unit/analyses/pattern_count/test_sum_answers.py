@@ -54,6 +54,16 @@ def test_errors_of_power_sums_are_those_of_many_releases():
     assert np.mean(within) > 0.85
 
 
+@pytest.mark.parametrize("rows", [[31.0] * 64, [2000.0, *[0.0] * 63]])
+def test_the_interval_of_an_entropy_that_noise_moves_to_one_side_holds_it(rows):
+    rng, held = np.random.default_rng(3), []
+    for _ in range(8):
+        noisy = {"counts": (np.array(rows) + rng.normal(0, 20, 64)).tolist(), "standard_errors": [20.0] * 64}
+        low, high = distribution(fields_of(categories={NAME: [0, 63]}, **noisy), (), ()).table["interval"][0]
+        held.append(low - 1e-9 <= entropy(rows, base=2) <= high + 1e-9)
+    assert sum(held) >= 7
+
+
 @pytest.mark.parametrize(
     ("fields", "powers", "says"),
     [
