@@ -1,7 +1,8 @@
 """Python programs and functions that tests run in processes of their own.
 
-Functions run in children of a fork server, a process that has never had a thread: a child that is forked from a process
-with threads of gRPC or of BLAS may wait for ever for a lock that a thread held.
+Functions run in children of a fork server, a process that never had threads but one of polars, which waits for results
+too large for memory: a child that is forked from a process with threads of gRPC or of BLAS may wait for ever for a lock
+that a thread held.
 """
 
 import ctypes
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -71,9 +73,11 @@ def sleep_for_ever() -> None:
 
 
 def tell_about_the_parent(pipe: Any) -> None:
-    """Send process id and number of threads of the process that forked this one, and the modules that it had."""
+    """Send process id and names of the further threads of the process that forked this one, and the modules it had."""
     parent = os.getppid()
-    pipe.send((parent, len(os.listdir(f"/proc/{parent}/task")), list(sys.modules)))
+    threads = Path(f"/proc/{parent}/task")
+    names = [(one / "comm").read_text().strip() for one in threads.iterdir() if one.name != str(parent)]
+    pipe.send((parent, names, list(sys.modules)))
 
 
 def run_child(function: Callable[..., None], args: tuple[Any, ...]) -> None:
@@ -83,14 +87,17 @@ def run_child(function: Callable[..., None], args: tuple[Any, ...]) -> None:
 
 
 def start_the_fork_server() -> None:
-    """Start it with our search path, without which Python 3.11 leaves out silently what it shall import first."""
+    """Start it with our search path, without which Python 3.11 leaves out silently what it shall import first, and
+    without threads of the allocator of polars."""
     forkserver.set_forkserver_preload(PRELOADED)
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = child_environ()["PYTHONPATH"]
+    wanted = {"PYTHONPATH": child_environ()["PYTHONPATH"], "_RJEM_MALLOC_CONF": "background_thread:false"}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         forkserver.ensure_running()
     finally:
-        if before is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
