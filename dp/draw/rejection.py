@@ -184,7 +184,7 @@ def _envelope(distribution: LogConcaveDistribution) -> _Envelope:
     assert cumulative[-1] < 1 << 64, "the scale leaves 2**-30 of the words for rounding up"
 
     # ln(W_b / C), which turns ln(mass / mass(0)) into the logarithm of (*).
-    base = np.array([float(_log_ratio(weight, scale)) for weight in weights[:-2]])
+    base = np.array([math.log(weight / scale) for weight in weights[:-2]])
     slope = np.diff(at_edges) / width
     upper_left, upper_right = at_edges[:-1].copy(), at_edges[1:].copy()
     slope_left, slope_right = np.roll(slope, 1), np.roll(slope, -1)
@@ -219,19 +219,15 @@ def _slack(at_edges: Floats) -> float:
     Let M be the largest |ln(mass / mass(0))| at an edge. A line's value is a sum of at most four terms: values at
     edges, ln(W_b / C), and a slope times r <= w. Each term is at most 2 M + 45 in size (a weight is at least 1 and C is
     below 2**64) and passes at most five roundings of relative error 2**-53, so the value's error is below 4 * 5 * (2 M
-    + 45) * 2**-53 < (M + 23) * 2**-47. Four times that covers e**x - 1 against x (x at most 1/8 here) and the error of
-    exp itself, 2**-50.
+    + 45) * 2**-53 < (M + 23) * 2**-47. Of ln(W_b / C) three of the five are its own: the quotient's, which moves the
+    logarithm by 2**-53, and two for the error of log itself, 2**-52 of its value; a difference and the line's sum
+    follow. Four times the bound covers e**x - 1 against x (x at most 1/8 here) and the error of exp itself, 2**-50.
     """
     return (float(np.abs(at_edges).max()) + 23.0) * 2.0**-45
 
 
 def _log_mass(distribution: LogConcaveDistribution, offset: int) -> float:
     return float(distribution.log_mass(offset, _LOG_DIGITS)[0])
-
-
-def _log_ratio(numerator: int, denominator: int) -> Decimal:
-    with localcontext(precise_context(2 * _LOG_DIGITS)):
-        return (Decimal(numerator) / Decimal(denominator)).ln()
 
 
 def _tail_width(distribution: LogConcaveDistribution, first: int, last: int, width: int) -> int:
