@@ -27,6 +27,14 @@ def _balanced(residue: Any, prime: Any) -> Any:
     return value - (prime if 2 * value > prime else 0.0)
 
 
+@inlined
+def _four(factors: Any, first: Any, n: Any) -> Any:
+    """Return four factors, of which n are there: 0 in place of the others."""
+    f1 = factors[first + 1] if n > 1 else 0.0
+    f2 = factors[first + 2] if n > 2 else 0.0
+    return factors[first], f1, f2, factors[first + 3] if n > 3 else 0.0
+
+
 @kernel(
     Array("float64", 3, is_written=True),
     "int64",
@@ -73,17 +81,24 @@ def combined_rows(
                         for j in range(width):
                             to[j] = nothing
                 r0, r1, r2, r3 = unpacked[0], unpacked[1], unpacked[2], unpacked[3]
-                for k in range(out.shape[1]):
+                for k in range(0, out.shape[1] - 1, 2):  # two sums at once: what is unpacked is read once for both
                     total = out[q, k, first_column + start : first_column + start + width]
-                    f0 = factors[q, k, first]
-                    f1 = factors[q, k, first + 1] if n > 1 else 0.0
-                    f2 = factors[q, k, first + 2] if n > 2 else 0.0
-                    f3 = factors[q, k, first + 3] if n > 3 else 0.0
+                    other = out[q, k + 1, first_column + start : first_column + start + width]
+                    f0, f1, f2, f3 = _four(factors[q, k], first, n)
+                    g0, g1, g2, g3 = _four(factors[q, k + 1], first, n)
                     for j in range(width):
                         total[j] += (f0 * r0[j] + f1 * r1[j]) + (f2 * r2[j] + f3 * r3[j])
-                    if (first + ROWS_AT_ONCE) % ROWS_ADDED_UP == 0:
-                        for j in range(width):
-                            total[j] -= np.rint(total[j] * inverse) * p
+                        other[j] += (g0 * r0[j] + g1 * r1[j]) + (g2 * r2[j] + g3 * r3[j])
+                if out.shape[1] % 2 == 1:
+                    k = out.shape[1] - 1
+                    total = out[q, k, first_column + start : first_column + start + width]
+                    f0, f1, f2, f3 = _four(factors[q, k], first, n)
+                    for j in range(width):
+                        total[j] += (f0 * r0[j] + f1 * r1[j]) + (f2 * r2[j] + f3 * r3[j])
+                for k in range(out.shape[1] if (first + ROWS_AT_ONCE) % ROWS_ADDED_UP == 0 else 0):
+                    total = out[q, k, first_column + start : first_column + start + width]
+                    for j in range(width):
+                        total[j] -= np.rint(total[j] * inverse) * p
             for k in range(out.shape[1]):
                 total = out[q, k, first_column + start : first_column + start + width]
                 for j in range(width):

@@ -23,7 +23,7 @@ uniform because the mask is a uniform polynomial, of which the prover alone, or 
 All others have t known points and a known value at 0. Source: [BBC+19], section 4; [BGIN20], section 4.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -143,11 +143,8 @@ class Proofs:
 
     def __init__(self, exchange: ShareExchange, coin: PublicCoin, name: str, *, repetitions: int = REPETITIONS) -> None:
         self._exchange, self._coin = exchange, coin
-        self._answers, self._opening, self._masks = (
-            f"{name}/proof answers",
-            f"{name}/proof opened",
-            f"{name}/proof masks",
-        )
+        self._answers, self._opening = f"{name}/proof answers", f"{name}/proof opened"
+        self._masks = f"{name}/proof masks"
         self._repetitions = repetitions
         self._n_masks = self._n_answers = 0
 
@@ -171,7 +168,11 @@ class Proofs:
         return [np.ascontiguousarray(shares[:, pair]) for pair in range(n_pairs)]
 
     async def check(
-        self, statements: Sequence[Statement], totals: Mapping[int, Total] | None = None, coin: KeyStream | None = None
+        self,
+        statements: Sequence[Statement],
+        totals: Mapping[int, Total] | None = None,
+        coin: KeyStream | None = None,
+        also: Callable[[KeyStream], Mapping[int, Words]] | None = None,
     ) -> None:
         """Prove my statements and verify those of all others, all at once.
 
@@ -181,6 +182,7 @@ class Proofs:
             statements: the same ones in the same order at all members.
             totals: name of a pair of vectors to the sum of claims that counts; where there is none, each claim does.
             coin: a coin that was tossed when all of this had been received; none of its numbers were used for it.
+            also: returns of the first fold's coin my shares of what must be 0 as well, by the member that dealt it.
 
         Raises:
             PeerViolationError: a statement is wrong, and names its prover; or a member sent what is no element, named.
@@ -197,13 +199,16 @@ class Proofs:
         for pair in pairs:
             pair.weights = Weights.draw(self._exchange.field, coin, pair.schedule, pair.repetitions)
         await self._exchange.session.compute(self._begin, pairs)
+        zeros: Mapping[int, Words] = {}
         for fold in range(max((len(pair.schedule.rows) for pair in pairs), default=0)):
             answers = await self._answers_of_all(pairs, fold)
             coin = await self._coin.toss()
             factors = [self._factors(pair, fold, coin) for pair in pairs]
             await self._exchange.session.compute(self._fold, pairs, fold, answers, factors)
+            if also is not None and fold == 0 and self._exchange.am_receiver:
+                zeros = await self._exchange.session.compute(also, coin)
         if self._exchange.am_receiver:
-            await self._open(pairs)
+            await self._open(pairs, zeros)
 
     # -- folding ---------------------------------------------------------------------------------------------------
 
@@ -232,11 +237,9 @@ class Proofs:
             for statement in pair.statements:
                 secrets = statement.secrets
                 if statement.prover == me and secrets is not None:
-                    pair.secrets = (
-                        pair.shares
-                        if secrets is shares
-                        else Folded(field, pair.schedule, secrets.left, secrets.right, secrets.masks)
-                    )
+                    pair.secrets = pair.shares
+                    if secrets is not shares:
+                        pair.secrets = Folded(field, pair.schedule, secrets.left, secrets.right, secrets.masks)
 
     async def _answers_of_all(self, pairs: Sequence[_Pair], fold: int) -> dict[int, Words]:
         """Deal my answers of a fold, take those of others; return each prover's, of all pairs behind each other."""
@@ -244,9 +247,8 @@ class Proofs:
         self._n_answers += 1
         sizes: dict[int, int] = {}
         for pair in pairs:
-            for statement in pair.statements:
-                size = sizes.get(statement.prover, 0) + pair.size(fold)
-                sizes[statement.prover] = size
+            for prover in (statement.prover for statement in pair.statements):
+                sizes[prover] = sizes.get(prover, 0) + pair.size(fold)
         provers = [prover for prover, size in sizes.items() if size]
         answers: dict[int, Words] = {}
         if me in provers:
@@ -295,9 +297,8 @@ class Proofs:
             rows = None if fold else pair.weights.rows
             traces = [weighted_trace(field, answer, rows, masked=masked) for answer in told]
             if told and fold == 0 and pair.total is not None:
-                factors_of = [pair.total.factors[statement.prover] for statement in pair.statements]
-                pair.traces = traces
-                pair.difference = field.subtract(field.combine(traces, factors_of), pair.claims[0])
+                combined = field.combine(traces, [pair.total.factors[one.prover] for one in pair.statements])
+                pair.traces, pair.difference = traces, field.subtract(combined, pair.claims[0])
             else:
                 for zeros, trace, claim in zip(pair.zeros, traces, pair.claims, strict=True):
                     zeros.append(field.subtract(trace, claim))
@@ -307,7 +308,7 @@ class Proofs:
 
     # -- opening ---------------------------------------------------------------------------------------------------
 
-    async def _open(self, pairs: Sequence[_Pair]) -> None:
+    async def _open(self, pairs: Sequence[_Pair], also: Mapping[int, Words]) -> None:
         n_words = self._exchange.field.n_words
         parts: list[Words] = []
         for pair in pairs:
@@ -317,8 +318,9 @@ class Proofs:
                 parts += [*zeros, claim]
             if pair.difference is not None:
                 parts.append(pair.difference)
-        shares = await self._shares_of_all(np.concatenate(parts, axis=1))
-        for pair in await self._exchange.compute(parts[0].size, self._judge, pairs, shares):
+        shares = await self._shares_of_all(np.concatenate([*parts, *also.values()], axis=1))
+        sizes = {dealer: words.shape[1] for dealer, words in also.items()}
+        for pair in await self._exchange.compute(parts[0].size, self._judge, pairs, shares, sizes):
             await self._name_one(pair)
 
     async def _shares_of_all(self, mine: Words) -> dict[int, Words]:
@@ -331,11 +333,10 @@ class Proofs:
             check_from(exchange.field, words, other, self._opening, session.names[other])
         return {session.me: mine} | dict(zip(others, arrived, strict=True))
 
-    def _judge(self, pairs: Sequence[_Pair], shares: dict[int, Words]) -> list[_Pair]:
+    def _judge(self, pairs: Sequence[_Pair], shares: dict[int, Words], also: Mapping[int, int]) -> list[_Pair]:
         """Raise for the first statement that is wrong; return pairs of which only the total of claims is."""
         field, t = self._exchange.field, self._exchange.t
-        opened = self._opened(shares)
-        basis = sorted(shares)[: t + 1]
+        opened, basis = self._opened(shares), sorted(shares)[: t + 1]
         wrong: list[_Pair] = []
         start = 0
         for pair in pairs:
@@ -351,21 +352,22 @@ class Proofs:
                 )
                 product = field.multiply(numbers[:, :repetitions], numbers[:, repetitions:])
                 if told.any() or not np.array_equal(product, claim):
-                    raise self._violation(statement)
+                    raise self._violation(statement.prover)
             if pair.difference is not None:
-                if opened[:, start : start + repetitions].any():
-                    wrong.append(pair)
+                wrong += [pair] if opened[:, start : start + repetitions].any() else []
                 start += repetitions
+        for dealer, size in also.items():
+            if opened[:, start : start + size].any():
+                raise self._violation(dealer)
+            start += size
         return wrong
 
     def _opened(self, shares: dict[int, Words]) -> Words:
         opening = open_shares(shares, self._exchange.t, self._exchange.field, self._exchange.t)
         if opening.wrong:
             names = " and ".join(self._exchange.session.names[party] for party in opening.wrong)
-            raise InconsistentSharesError(
-                f"the shares of {names} contradict those of the others in a proof: they were sent wrongly, or dealt "
-                "wrongly before"
-            )
+            what = "contradict those of the others in a proof: they were sent wrongly, or dealt wrongly before"
+            raise InconsistentSharesError(f"the shares of {names} {what}")
         return opening.words
 
     async def _name_one(self, pair: _Pair) -> None:
@@ -384,17 +386,16 @@ class Proofs:
             ]
             return np.concatenate(found, axis=1)
 
-        what = "products that were dealt are not those that were proven"
+        what, session = "products that were dealt are not those that were proven", self._exchange.session
         try:
-            opened = self._opened(await self._shares_of_all(await self._exchange.session.compute(differences)))
+            opened = self._opened(await self._shares_of_all(await session.compute(differences)))
         except PeerError as error:
             raise InconsistentSharesError(f"{what}, and a member did not help to name who dealt them") from error
         for i, statement in enumerate(pair.statements):
             if opened[:, i * pair.repetitions : (i + 1) * pair.repetitions].any():
-                raise self._violation(statement)
+                raise self._violation(statement.prover)
         raise InconsistentSharesError(f"{what}, but each by itself is")
 
-    def _violation(self, statement: Statement) -> PeerViolationError:
-        name = self._exchange.session.names[statement.prover]
-        what = f"{name} dealt values that are not the products it was to prove"
-        return PeerViolationError(statement.prover, self._opening, what)
+    def _violation(self, prover: int) -> PeerViolationError:
+        what = f"{self._exchange.session.names[prover]} dealt values that are not the products it was to prove"
+        return PeerViolationError(prover, self._opening, what)

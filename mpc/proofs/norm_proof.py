@@ -6,19 +6,23 @@ rows, and before anything is computed with them that is opened.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from entropy import KeyStream
+from mpc.arithmetic.balanced import balanced, packed, reduce_in_place
+from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.kernels import Floats
 from mpc.arithmetic.words import Words
 from mpc.errors import InconsistentSharesError, PeerViolationError
 from mpc.proofs.coin import PublicCoin
 from mpc.proofs.folding import Schedule
 from mpc.proofs.inner_products import Proofs, Statement, Vectors
 from mpc.proofs.norm_bound import N_PROJECTIONS, NormBound
-from mpc.proofs.projections import column_factors, projected
+from mpc.proofs.projections import N_PAIRS, RowFactors, column_factors, projected, projections_of
 from mpc.protocol.exchange import ShareExchange
 
 PROJECTIONS_STAGE = "projections"
@@ -27,9 +31,13 @@ what is opened there is a release (`party.gate`)."""
 
 NAME = "norms"
 MASKS_STAGE = f"masks of {NAME}"
+COMBINATIONS_STAGE = f"combinations of {NAME}"
 
 FIRST_ROWS = 24
 """Rows of the first fold; see `Schedule`."""
+
+FEW_ROWS = 1 << 10
+"""Of so many rows at most each party combines its shares by itself; of more the dealer deals their combinations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +66,21 @@ class ProofOfWhat:
     Attributes:
         name: begins the names of stages.
         masks: stage in which masks are dealt.
+        combinations: stage in which combinations of rows are dealt, where these are many.
         projections: stage in which projections are opened.
         rows: what is dealt, in words.
     """
 
     name: str = NAME
     masks: str = MASKS_STAGE
+    combinations: str = COMBINATIONS_STAGE
     projections: str = PROJECTIONS_STAGE
     rows: str = "rows"
+
+    @classmethod
+    def under(cls, stage: str, rows: str) -> "ProofOfWhat":
+        """Return names of stages that begin with a stage of their own."""
+        return cls(f"{stage} bounds", f"{stage} masks", f"{stage} combinations", f"{stage} projections", rows)
 
 
 ROWS = ProofOfWhat()
@@ -90,9 +105,10 @@ async def prove_norms(
         PeerError: a member is silent or drops out. Nobody may.
 
     Privacy: t parties learn the masked projections of each dealer and nothing else; `dp.mechanism.norm_proof`.
-    Soundness: `mpc.proofs.norm_bound` and `Schedule.log2_error`; below 2^-40 for each dealer.
-    Cost: 4 rounds, and those of `Proofs.check` with a coin; a dealer sends N_PROJECTIONS + 6 elements, 12 with bits,
-    and its answers, parties open N_PROJECTIONS for each dealer.
+    Soundness: `mpc.proofs.norm_bound`, `mpc.proofs.projections` and `Schedule.log2_error`; below 2^-40 for each dealer.
+    Cost: 4 rounds, 5 with more than `FEW_ROWS`, and those of `Proofs.check` with a coin; a dealer sends
+    N_PROJECTIONS + 6 elements, 12 with bits, and its answers, parties open N_PROJECTIONS for each dealer. With more
+    than `FEW_ROWS` a dealer sends N_PROJECTIONS elements besides for each column.
     """
     if not rows.n_rows:
         return
@@ -105,10 +121,67 @@ async def prove_norms(
     of_products = KeyStream(stream.read(32))
     if rows.mine is not None and commit is not None:
         await commit()
+    sigmas = await session.compute(_factors_of, stream, rows.bounds)
+    combinations = await _deal_combinations(exchange, rows, stream, what) if deals_combinations(rows.n_rows) else None
     if exchange.am_receiver:
-        await _open_projections(exchange, rows, shares, stream, what)
+        await _open_projections(exchange, rows, shares, combinations, sigmas, stream, what)
     statements = await session.compute(_statements, exchange, rows, proofs, secrets, shares)
-    await proofs.check(statements, coin=of_products)
+    also = None if combinations is None else partial(combinations.differences, exchange.field, rows.shares)
+    await proofs.check(statements, coin=of_products, also=also)
+
+
+def _factors_of(coin: KeyStream, bounds: Mapping[int, NormBound]) -> list[Floats]:
+    """Return sigma of each dealer, the same for equal bounds."""
+    drawn = {bound: column_factors(coin, bound) for bound in dict.fromkeys(bounds.values())}
+    return [drawn[bound] for bound in bounds.values()]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Combinations:
+    """What dealers claim to be combinations of their rows.
+
+    Attributes:
+        rho: factors of the rows.
+        dealt: dealer to my share of R, balanced residues of shape (n_primes, N_PROJECTIONS, whole width).
+    """
+
+    rho: RowFactors
+    dealt: Mapping[int, Floats]
+
+    def differences(self, field: ResidueField, rows: Mapping[int, Words], coin: KeyStream) -> dict[int, Words]:
+        """Return shares of a' R b - (rho a)' Y b, which is 0, for random a and b; shape (n_words, N_PAIRS) each."""
+        a = balanced(field, field.random(coin, (N_PAIRS, N_PROJECTIONS)))
+        of_rows = self.rho.weighted(field, a, [rows[dealer] for dealer in self.dealt])
+        found = {}
+        for (dealer, combined), total in zip(self.dealt.items(), of_rows, strict=True):
+            b = balanced(field, field.random(coin, (N_PAIRS, combined.shape[2])))
+            difference = reduce_in_place(field, a @ combined - total)
+            products = np.ascontiguousarray((difference * b).sum(axis=2))  # of at most 2^12 columns: exact
+            found[dealer] = packed(field, reduce_in_place(field, products))
+        return found
+
+
+async def _deal_combinations(
+    exchange: ShareExchange, rows: DealtRows, coin: KeyStream, what: ProofOfWhat
+) -> _Combinations:
+    """Deal combinations of my rows, take those of others; the coin drew the factors of columns before."""
+    session, field_, me = exchange.session, exchange.field, exchange.session.me
+    rho = await session.compute(RowFactors, coin, rows.n_rows)
+    dealt: dict[int, Words] = {}
+    if rows.mine is not None:
+        mine = rows.mine
+
+        def combined() -> Words:
+            return packed(field_, rho.combined(field_, mine))
+
+        own = await exchange.deal_made(what.combinations, 0, combined, exchange.t)
+        if own is not None:
+            dealt[me] = own
+    if exchange.am_receiver:
+        shapes = {dealer: (N_PROJECTIONS, b.whole_width) for dealer, b in rows.bounds.items() if dealer != me}
+        dealt |= await exchange.take_all(shapes, what.combinations, 0, exchange.t)
+    in_order = {dealer: balanced(field_, dealt[dealer]) for dealer in rows.bounds if dealer in dealt}
+    return _Combinations(rho, in_order)
 
 
 async def _deal_masks(
@@ -136,14 +209,22 @@ async def _deal_masks(
 
 
 async def _open_projections(
-    exchange: ShareExchange, rows: DealtRows, masks: Mapping[int, Words], coin: KeyStream, what: ProofOfWhat
+    exchange: ShareExchange,
+    rows: DealtRows,
+    masks: Mapping[int, Words],
+    combinations: _Combinations | None,
+    factors: Sequence[Floats],
+    coin: KeyStream,
+    what: ProofOfWhat,
 ) -> None:
     session, field_ = exchange.session, exchange.field
 
     def share() -> Words:
-        of_bound = {bound: column_factors(coin, bound) for bound in dict.fromkeys(rows.bounds.values())}
-        factors = [of_bound[bound] for bound in rows.bounds.values()]
-        found = projected(field_, coin, [rows.shares[dealer] for dealer in rows.bounds], factors)
+        if combinations is None:
+            found = projected(field_, coin, [rows.shares[dealer] for dealer in rows.bounds], factors)
+        else:
+            pairs = zip(combinations.dealt.values(), factors, strict=True)
+            found = np.stack([projections_of(field_, combined, sigma) for combined, sigma in pairs], axis=1)
         hiding = np.stack([masks[dealer][:, :N_PROJECTIONS] for dealer in rows.bounds], axis=1)
         return field_.add(found, hiding)
 
@@ -159,6 +240,11 @@ async def _open_projections(
         if max(-int(projections.min()), int(projections.max())) > bound.largest_projection:
             text = f"{session.names[dealer]} shared {what.rows} beyond their bound"
             raise PeerViolationError(dealer, what.projections, text)
+
+
+def deals_combinations(n_rows: int) -> bool:
+    """Return whether dealers of so many rows deal their combinations."""
+    return n_rows > FEW_ROWS
 
 
 def schedules_of(bound: NormBound, n_rows: int) -> list[Schedule]:

@@ -1,6 +1,17 @@
-"""Random projections of shared rows, as `mpc.proofs.norm_bound` needs them: local work on shares."""
+"""Random projections of shared rows, as `mpc.proofs.norm_bound` needs them: local work on shares.
 
-from collections.abc import Sequence
+A projection rho' Y sigma takes two steps: the rows are combined, R = rho' Y, N_PROJECTIONS combinations of each
+column, and R times sigma is a few products. Of many rows the first step is most of the work, so their dealer alone does
+it, and deals R (`mpc.proofs.norm_proof`); whoever holds shares verifies that, for random vectors a and b that nobody
+knew before,
+
+    a' R b = (rho a)' Y b,
+
+which a wrong R leaves true with a probability below 2 / p for each pair: a bilinear form that is not zero has no more
+zeros [Freivalds 1977]. That is `N_PAIRS` products for each element and prime in place of N_PROJECTIONS.
+"""
+
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -10,10 +21,14 @@ from mpc.arithmetic.balanced import balanced, packed, reduce_in_place
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.kernels import RESIDUES_PER_WORD, Floats
 from mpc.arithmetic.words import Words
+from mpc.proofs.folding_kernels import COLUMNS_AT_ONCE, ROWS_AT_ONCE, combined_rows
 from mpc.proofs.norm_bound import N_PROJECTIONS, NormBound
 
+N_PAIRS = 3
+"""Pairs a and b: all three accept a wrong R with less than 2^-59."""
+
 _PANEL_ROWS = 512
-"""Rows that are unpacked and projected at once."""
+"""Rows that are unpacked and combined at once."""
 
 
 def column_factors(coin: KeyStream, bound: NormBound) -> Floats:
@@ -22,11 +37,81 @@ def column_factors(coin: KeyStream, bound: NormBound) -> Floats:
     All members that hold the coin draw the same.
     """
     while True:
-        found = _ternary(coin, (N_PROJECTIONS, bound.whole_width))
+        found = _ternary(*_drawn(coin, bound.whole_width))
         small = found.astype(np.float32)  # exact: products of fewer than 2^24 entries
         products = small.T @ small if bound.whole_width < N_PROJECTIONS else small @ small.T
         if np.linalg.eigvalsh(products.astype(np.float64))[-1] <= bound.squared_operator_bound * (1 - 1e-9):
             return found
+
+
+class RowFactors:
+    """rho of one table: N_PROJECTIONS factors -1, 0, 0, 1 of each row, kept as 200 bits of it.
+
+    Args:
+        coin: read from where it stands.
+        n_rows: rows of the table.
+    """
+
+    def __init__(self, coin: KeyStream, n_rows: int) -> None:
+        self._panels = [_drawn(coin, min(_PANEL_ROWS, n_rows - start)) for start in range(0, n_rows, _PANEL_ROWS)]
+
+    def panels(self) -> Iterator[tuple[slice, Floats]]:
+        """Return rows that follow each other, and their factors, shape (N_PROJECTIONS, rows)."""
+        start = 0
+        for words, n_rows in self._panels:
+            yield slice(start, start + n_rows), _ternary(words, n_rows)
+            start += n_rows
+
+    def combined(self, field: ResidueField, rows: Words) -> Floats:
+        """Return rho' Y as balanced residues, shape (n_primes, N_PROJECTIONS, columns).
+
+        Args:
+            field: field of the elements.
+            rows: Y, elements or shares of them, shape (n_words, n_rows, columns).
+
+        Cost: N_PROJECTIONS float64 products per element and prime.
+        """
+        panel = np.empty((RESIDUES_PER_WORD, _PANEL_ROWS, rows.shape[2]))
+        sums = np.zeros((len(field.primes), N_PROJECTIONS, rows.shape[2]))
+        for of_panel, rho in self.panels():
+            for word in range(field.n_words):
+                kernels.unpack_balanced(panel, 0, np.ascontiguousarray(rows[word, of_panel]), field.word_primes(word))
+                primes = slice(RESIDUES_PER_WORD * word, RESIDUES_PER_WORD * (word + 1))
+                for total, residues in zip(sums[primes], panel, strict=False):
+                    total += rho @ residues[: rho.shape[1]]  # below 2^20 each: exact for 2^32 rows
+        return reduce_in_place(field, sums)
+
+    def weighted(self, field: ResidueField, a: Floats, tables: Sequence[Words]) -> list[Floats]:
+        """Return (rho a)' Y for each table Y, shape (n_primes, pairs, columns) each, balanced.
+
+        Args:
+            field: field of the elements.
+            a: balanced residues, shape (n_primes, pairs, N_PROJECTIONS).
+            tables: shares, shape (n_words, n_rows, columns) each.
+        """
+        ends = np.cumsum([words.shape[2] for words in tables])
+        total = np.zeros((*a.shape[:2], int(ends[-1])))
+        part, memory = np.empty_like(total), np.empty((ROWS_AT_ONCE, COLUMNS_AT_ONCE))
+        for of_panel, rho in self.panels():
+            factors = reduce_in_place(field, a @ rho)
+            for word in range(field.n_words):
+                primes = slice(RESIDUES_PER_WORD * word, RESIDUES_PER_WORD * (word + 1))
+                of_word = np.array(field.primes[primes], dtype=np.float64)
+                rows = np.concatenate([words[word, of_panel] for words in tables], axis=1)  # side by side: long loops
+                combined_rows(part[primes], 0, memory, rows, factors[primes], factors[primes, :0], of_word)
+            total += part  # below 2^20 each
+        return np.split(reduce_in_place(field, total), ends[:-1], axis=2)
+
+
+def projections_of(field: ResidueField, combined: Floats, sigma: Floats) -> Words:
+    """Return shares of R_k sigma_k for each k, shape (n_words, N_PROJECTIONS).
+
+    Args:
+        field: field of the shares.
+        combined: R, balanced residues, shape (n_primes, N_PROJECTIONS, columns).
+        sigma: shape (N_PROJECTIONS, columns).
+    """
+    return packed(field, reduce_in_place(field, (combined * sigma).sum(axis=2)))
 
 
 def projected(field: ResidueField, coin: KeyStream, rows: Sequence[Words], factors: Sequence[Floats]) -> Words:
@@ -43,30 +128,13 @@ def projected(field: ResidueField, coin: KeyStream, rows: Sequence[Words], facto
 
     Cost: N_PROJECTIONS float64 products per element and prime.
     """
-    n_rows, ends = rows[0].shape[1], np.cumsum([0, *(words.shape[2] for words in rows)])
-    if n_rows == 1:
-        return _projected_row(field, _ternary(coin, (N_PROJECTIONS, 1))[:, 0], rows, factors)
-    panel = np.empty((RESIDUES_PER_WORD, _PANEL_ROWS, int(ends[-1])))
-    sums = np.zeros((len(field.primes), N_PROJECTIONS, int(ends[-1])))
-    for start in range(0, n_rows, _PANEL_ROWS):
-        n_panel = min(_PANEL_ROWS, n_rows - start)
-        rho = _ternary(coin, (N_PROJECTIONS, n_panel))
-        for word in range(field.n_words):
-            for first, words in zip(ends, rows, strict=False):
-                part = np.ascontiguousarray(words[word, start : start + n_panel])
-                kernels.unpack_balanced(panel, int(first), part, field.word_primes(word))
-            primes = slice(RESIDUES_PER_WORD * word, RESIDUES_PER_WORD * (word + 1))
-            for total, residues in zip(sums[primes], panel, strict=False):
-                total += rho @ residues[:n_panel]  # below 2^20 each: exact for 2^32 rows
-    found = []
-    for total, p in zip(sums, field.primes, strict=True):
-        kernels.reduce_balanced(total.reshape(-1), float(p), 1.0 / p)
-        by_dealer = [
-            (total[:, first:last] * sigma).sum(axis=1)
-            for first, last, sigma in zip(ends, ends[1:], factors, strict=False)
-        ]
-        found.append(np.stack(by_dealer))
-    return packed(field, reduce_in_place(field, np.stack(found)))
+    if rows[0].shape[1] == 1:
+        return _projected_row(field, _ternary(*_drawn(coin, 1))[:, 0], rows, factors)
+    rho = RowFactors(coin, rows[0].shape[1])
+    found = [
+        projections_of(field, rho.combined(field, words), sigma) for words, sigma in zip(rows, factors, strict=True)
+    ]
+    return np.stack(found, axis=1)
 
 
 def _projected_row(field: ResidueField, rho: Floats, rows: Sequence[Words], factors: Sequence[Floats]) -> Words:
@@ -78,9 +146,13 @@ def _projected_row(field: ResidueField, rho: Floats, rows: Sequence[Words], fact
     return packed(field, reduce_in_place(field, np.stack(by_dealer, axis=1)))
 
 
-def _ternary(coin: KeyStream, shape: tuple[int, int]) -> Floats:
-    """Draw entries -1, 0, 0, 1: the difference of two bits."""
-    n_bits = 2 * shape[0] * shape[1]
-    words = coin.words(-(-n_bits // 64))
-    bits = np.unpackbits(words.view(np.uint8), count=n_bits).view(np.int8).reshape(2, *shape)
+def _drawn(coin: KeyStream, n_columns: int) -> tuple[Words, int]:
+    """Draw two bits for each of N_PROJECTIONS times so many entries."""
+    return coin.words(-(-2 * N_PROJECTIONS * n_columns // 64)), n_columns
+
+
+def _ternary(words: Words, n_columns: int) -> Floats:
+    """Return entries -1, 0, 0, 1, shape (N_PROJECTIONS, n_columns): the difference of two bits."""
+    drawn = np.unpackbits(words.view(np.uint8), count=2 * N_PROJECTIONS * n_columns).view(np.int8)
+    bits = drawn.reshape(2, N_PROJECTIONS, n_columns)
     return np.asarray(bits[0] - bits[1], dtype=np.float64)

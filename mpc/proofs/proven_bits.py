@@ -132,8 +132,7 @@ async def proven_signs(exchange: ShareExchange, stage: str, n_signs: int) -> lis
         own = None if mine is None else field.encode(mine[part]).reshape(shape)
         masks = None if mine is None else uniform_masks(session.entropy, LOG2_MASK)
         rows = DealtRows(dict.fromkeys(dealers, SignBound.of_rows(n_rows)), n_rows, held, own, masks)
-        name = f"{stage} {number}"
-        what = ProofOfWhat(f"{name} bounds", f"{name} masks", f"{name} projections", "bits of masks")
+        what = ProofOfWhat.under(f"{stage} {number}", "bits of masks")
         await prove_norms(wide, rows, None, what)
 
     def narrowed(words: Words) -> Words:

@@ -45,7 +45,7 @@ async def proven_noise(exchange: ShareExchange, stage: str, mine: NDArray[np.int
     dealt = {session.me: own} | await wide.take_all(others, stage, 0, exchange.t)
     masks = uniform_masks(session.entropy, bound.log2_mask)
     rows = DealtRows(dict.fromkeys(parties, bound), 1, dealt, whole, masks)
-    what = ProofOfWhat(f"{stage} bounds", f"{stage} masks", f"{stage} projections", "noise")
+    what = ProofOfWhat.under(stage, "noise")
     await prove_norms(wide, rows, None, what)
 
     def summed() -> Words:

@@ -9,8 +9,9 @@ from mpc.proofs.coin import DIGEST_BYTES, SEED_BYTES
 from mpc.proofs.folding import REPETITIONS, Schedule
 from mpc.proofs.noise_bound import NoiseBound
 from mpc.proofs.norm_bound import N_PROJECTIONS, NormBound
-from mpc.proofs.norm_proof import schedules_of
+from mpc.proofs.norm_proof import deals_combinations, schedules_of
 from mpc.proofs.products import MOST_PENDING
+from mpc.proofs.projections import N_PAIRS
 from mpc.proofs.proven_bits import WIDTH, SignBound, field_of_signs, rows_of
 from mpc.proofs.proven_rows import ROWS_PER_BLOCK
 from mpc.proofs.proven_sums import MOST_KEPT
@@ -133,13 +134,21 @@ class ProofTraffic(ShareTraffic):
         members = [*self.parties, *listeners]
         self.traffic.step(Sent(p, m, n_bytes) for p in self.parties for m in members if m != p)
 
-    def prove(self, proofs: Sequence["Proof"], listeners: Collection[int] = (), *, have_totals: bool = False) -> None:
+    def prove(
+        self,
+        proofs: Sequence["Proof"],
+        listeners: Collection[int] = (),
+        *,
+        have_totals: bool = False,
+        n_zeros: int = 0,
+    ) -> None:
         """Walk through `Proofs.check`, with a coin.
 
         Args:
             proofs: about each two vectors.
             listeners: provers without shares.
             have_totals: whether a sum of claims counts in place of each.
+            n_zeros: what is opened besides.
         """
         for fold in range(max(len(proof.schedule.rows) for proof in proofs)):
             sizes: dict[int, int] = {}
@@ -148,7 +157,7 @@ class ProofTraffic(ShareTraffic):
                     sizes[prover] = sizes.get(prover, 0) + proof.answers(fold)
             self.inputs({prover: size for prover, size in sizes.items() if size})
             self.toss(listeners)
-        n_opened = 0
+        n_opened = n_zeros
         for proof in proofs:
             n_provers, n_folds = len(proof.provers), len(proof.schedule.rows)
             n_opened += proof.repetitions * (2 + n_provers * (n_folds + 1) + have_totals * (1 - n_provers))
@@ -220,8 +229,13 @@ class ProofTraffic(ShareTraffic):
         self.toss(listeners)
         if commits:
             self.traffic.pass_gate(self.parties)
+        n_zeros = 0
+        if deals_combinations(n_rows):
+            self.inputs({owner: N_PROJECTIONS * bound.whole_width for owner, bound in bounds.items()})
+            n_zeros = N_PAIRS * len(bounds)
         self.traffic.step(pairwise(self.parties, len(bounds) * N_PROJECTIONS * self.element_bytes))
-        self.prove([Proof(one, [owner]) for owner, found in schedules.items() for one in found], listeners)
+        proofs = [Proof(one, [owner]) for owner, found in schedules.items() for one in found]
+        self.prove(proofs, listeners, n_zeros=n_zeros)
 
 
 class ProvenSumTraffic(SumTraffic):

@@ -389,6 +389,12 @@ def test_it_states_what_proofs_of_rows_send(name, roster):
     compare(job, {owner: variant.tables()[owner] for owner in owners}, N_ROWS)
 
 
+@pytest.mark.parametrize("name", ["pca", "circuit"])
+def test_it_states_combinations_of_rows_where_these_are_dealt(name, monkeypatch):
+    monkeypatch.setattr("mpc.proofs.norm_proof.FEW_ROWS", 1)
+    compare(VARIANTS[name].job(security="malicious", **COMMON), VARIANTS[name].tables(), N_ROWS)
+
+
 def test_it_states_proofs_that_are_due_before_the_opening_because_many_products_wait(monkeypatch):
     for module in ("mpc.proofs.products", "mpc.traffic.proofs"):
         monkeypatch.setattr(f"{module}.MOST_PENDING", 10)

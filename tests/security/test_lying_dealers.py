@@ -19,6 +19,7 @@ from analyses.registry import analysis_of
 from analyses.run_locally import local_network, run_plan
 from entropy import InsecureTestEntropy
 from mpc.errors import PeerViolationError
+from mpc.proofs import norm_proof
 from mpc.protocol.session import COORDINATOR
 
 OWNERS = ("attacker", "bank", "hospital")
@@ -76,6 +77,17 @@ async def test_a_row_beyond_its_bound_ends_the_job_before_anything_is_opened_and
     assert not opened
     assert isinstance(ended.failures[0], PeerViolationError)
     assert {failure.member for failure in ended.failures if isinstance(failure, PeerViolationError)} == {liar}
+
+
+@pytest.mark.parametrize("lie", LIES)
+async def test_it_does_where_the_owner_deals_combinations_of_its_rows(lie, monkeypatch):
+    """True ones: the projections, or the squares, tell."""
+    monkeypatch.setattr(norm_proof, "FEW_ROWS", 0)
+    tables = tables_of()
+    with lying(1, LIES[lie]):
+        ended = await run(plan_of(tables), tables)
+    assert not [message for message in ended.network.transcript if message.receiver == COORDINATOR]
+    assert {failure.member for failure in ended.failures if isinstance(failure, PeerViolationError)} == {1}
 
 
 @pytest.mark.parametrize("lie", LIES)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from entropy import KeyStream
+from mpc.arithmetic.balanced import balanced, packed, reduce_in_place
 from mpc.arithmetic.field import ResidueField
 from mpc.proofs.norm_bound import LEAST_MASK, N_PROJECTIONS, EntryBounds, NormBound, primes_needed
-from mpc.proofs.projections import column_factors, projected
+from mpc.proofs.projections import RowFactors, column_factors, projected
 
 TERNARY = (-1, 0, 0, 1)
 
@@ -141,6 +142,23 @@ def test_projections_are_those_of_the_rows(n_primes):
         rho.append(bits[0].astype(int) - bits[1])
     for part, sigma, values in zip(rows, factors, found, strict=True):
         assert np.array_equal(((np.hstack(rho) @ part) * sigma).sum(axis=1), values)
+
+
+@pytest.mark.parametrize("n_primes", [1, 3, 4])
+def test_combinations_of_rows_are_what_random_vectors_make_of_the_rows(n_primes):
+    """a' R = (rho a)' Y for each table, and not where R differs in one entry modulo one prime."""
+    field, draw, coin = ResidueField(n_primes), stream(f"tables {n_primes}"), stream("rho")
+    tables = [field.random(draw, (1100, width)) for width in (2, 5)]
+    rho = RowFactors(coin, 1100)
+    a = balanced(field, field.random(draw, (3, N_PROJECTIONS)))
+    for words, found in zip(tables, rho.weighted(field, a, tables), strict=True):
+        combined = rho.combined(field, words)
+        for change in (0, 1):
+            combined[-1, 7, 1] += change
+            difference = reduce_in_place(field, a @ combined - found)
+            assert packed(field, difference).any(axis=(0, 1)).tolist() == [
+                change and c == 1 for c in range(len(combined[0, 0]))
+            ]
 
 
 def test_coefficients_are_ternary_and_of_bounded_norm():

@@ -14,8 +14,9 @@ from mpc.arithmetic.shamir import ShamirScheme
 from mpc.errors import InconsistentSharesError, PeerError, PeerSilentError, PeerViolationError
 from mpc.local.network import LocalNetwork, local_names
 from mpc.local.simulation import run_program
+from mpc.proofs import norm_proof
 from mpc.proofs.norm_bound import N_PROJECTIONS, EntryBounds, NormBound, primes_needed
-from mpc.proofs.norm_proof import MASKS_STAGE, PROJECTIONS_STAGE
+from mpc.proofs.norm_proof import COMBINATIONS_STAGE, MASKS_STAGE, PROJECTIONS_STAGE
 from mpc.proofs.proven_rows import ROWS_PER_BLOCK, ProvenRows
 from mpc.protocol.session import COORDINATOR
 
@@ -47,7 +48,7 @@ def rows_of(owners, n_rows, *, kind="norms"):
 
 
 def run(n_parties, t, n_owners, n_rows, *, kind="norms", fault=None, in_step=False):
-    owners = (1, 2) if not n_owners else (2, n_parties + 1)
+    owners = network_owners(n_parties, n_owners)
     bounds, rows = bounds_of(owners, n_rows, kind=kind), rows_of(owners, n_rows, kind=kind)
     field = ResidueField(primes_needed(max(bound.order_needed for bound in bounds.values())))
 
@@ -154,6 +155,59 @@ def test_projections_of_which_shares_do_not_come_end_the_job(n_parties, t):
     ends, network, _ = run(n_parties, t, 0, 25, fault=lost)
     assert all(isinstance(ends[party], PeerSilentError) for party in honest)
     assert not [m for m in network.transcript if m.receiver == COORDINATOR and "opening" in m.stage]
+
+
+@pytest.fixture
+def dealt_combinations(monkeypatch):
+    """Of few rows, too, dealers deal the combinations."""
+    monkeypatch.setattr(norm_proof, "FEW_ROWS", 0)
+
+
+@pytest.mark.usefixtures("dealt_combinations")
+@pytest.mark.parametrize("kind", ["norms", "indicators", "bits", "entries"])
+@pytest.mark.parametrize(("n_parties", "t", "n_owners"), ROSTERS)
+def test_the_rows_are_those_that_were_dealt_where_their_combinations_are(n_parties, t, n_owners, kind):
+    ends, network, right = run(n_parties, t, n_owners, 25, kind=kind)
+    assert np.array_equal(ends[COORDINATOR].values, right)
+    assert {m.sender for m in network.transcript if m.stage == COMBINATIONS_STAGE} == set(
+        network_owners(n_parties, n_owners)
+    )
+
+
+@pytest.mark.usefixtures("dealt_combinations")
+@pytest.mark.parametrize(("n_parties", "t"), [(3, 1), (5, 2)])
+def test_a_wrong_share_of_combinations_ends_the_job_and_nobody_is_named(n_parties, t):
+    ends, network, _ = run(n_parties, t, 0, 25, fault=altered(COMBINATIONS_STAGE, n_parties, 1, add_one))
+    assert isinstance(ends[1], InconsistentSharesError)
+    assert not [m for m in network.transcript if m.receiver == COORDINATOR and "opening" in m.stage]
+
+
+@pytest.mark.usefixtures("dealt_combinations")
+@pytest.mark.parametrize(("n_parties", "t"), [(3, 1), (5, 2)])
+@pytest.mark.parametrize("prime", [0, -1])
+def test_combinations_of_other_rows_end_the_job_and_name_their_dealer(monkeypatch, n_parties, t, prime):
+    """One number of 600 is another modulo one prime, and no projection counts as beyond its bound."""
+    combined, lied = norm_proof.RowFactors.combined, []
+
+    def other(self, field, rows):
+        found = combined(self, field, rows)
+        if not lied:
+            lied.append(prime)
+            found[prime, 3, 1] += 1
+            monkeypatch.setattr(NormBound, "largest_projection", field.order)
+        return found
+
+    monkeypatch.setattr(norm_proof.RowFactors, "combined", other)
+    ends, network, _ = run(n_parties, t, 0, 25)
+    named = {end.member for end in ends.values() if isinstance(end, PeerViolationError)}
+    assert lied
+    assert len(named) == 1
+    assert named <= {1, 2}
+    assert not [m for m in network.transcript if m.receiver == COORDINATOR and "opening" in m.stage]
+
+
+def network_owners(n_parties, n_owners):
+    return (1, 2) if not n_owners else (2, n_parties + 1)
 
 
 def test_a_row_beyond_its_bound_is_completed_by_anything_without_an_error():
