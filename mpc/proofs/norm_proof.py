@@ -49,6 +49,7 @@ class DealtRows:
         n_rows: n, the same for all dealers.
         shares: dealer to my share, shape (n_words, n, whole width), degree t; empty where I hold no shares.
         mine: my own rows as elements, of the same shape; None if I deal none. Secret.
+        integers: the same as integers, shape (n, whole width), where I have them. Secret.
         masks: my own masks, integers of shape (N_PROJECTIONS,); None if I deal no rows. Secret.
     """
 
@@ -57,6 +58,7 @@ class DealtRows:
     shares: Mapping[int, Words] = field(repr=False)
     mine: Words | None = field(repr=False)
     masks: NDArray[Any] | None = field(repr=False)
+    integers: NDArray[Any] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -169,10 +171,13 @@ async def _deal_combinations(
     rho = await session.compute(RowFactors, coin, rows.n_rows)
     dealt: dict[int, Words] = {}
     if rows.mine is not None:
-        mine = rows.mine
+        mine, integers = rows.mine, rows.integers
 
         def combined() -> Words:
-            return packed(field_, rho.combined(field_, mine))
+            if integers is None:
+                return packed(field_, rho.combined(field_, mine))
+            found = rho.combined_integers(integers)
+            return field_.pack([found % p for p in field_.primes])
 
         own = await exchange.deal_made(what.combinations, 0, combined, exchange.t)
         if own is not None:

@@ -12,8 +12,10 @@ zeros [Freivalds 1977]. That is `N_PAIRS` products for each element and prime in
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entropy import KeyStream
 from mpc.arithmetic import kernels
@@ -80,6 +82,20 @@ class RowFactors:
                 for total, residues in zip(sums[primes], panel, strict=False):
                     total += rho @ residues[: rho.shape[1]]  # below 2^20 each: exact for 2^32 rows
         return reduce_in_place(field, sums)
+
+    def combined_integers(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return rho' Y of integers, shape (N_PROJECTIONS, columns), as their dealer knows them.
+
+        Args:
+            rows: Y, int64 of at most 2^40 in size, or Python integers; shape (n_rows, columns).
+
+        Cost: N_PROJECTIONS float64 products per entry, however many primes there are.
+        """
+        kind = object if rows.dtype == object else np.float64
+        total = np.zeros((N_PROJECTIONS, rows.shape[1]), dtype=rows.dtype)
+        for of_panel, rho in self.panels():
+            total += (rho.astype(np.int64).astype(kind) @ rows[of_panel].astype(kind)).astype(rows.dtype)
+        return total
 
     def weighted(self, field: ResidueField, a: Floats, tables: Sequence[Words]) -> list[Floats]:
         """Return (rho a)' Y for each table Y, shape (n_primes, pairs, columns) each, balanced.

@@ -131,7 +131,8 @@ async def proven_signs(exchange: ShareExchange, stage: str, n_signs: int) -> lis
         }
         own = None if mine is None else field.encode(mine[part]).reshape(shape)
         masks = None if mine is None else uniform_masks(session.entropy, LOG2_MASK)
-        rows = DealtRows(dict.fromkeys(dealers, SignBound.of_rows(n_rows)), n_rows, held, own, masks)
+        integers = None if mine is None else mine[part].reshape(n_rows, WIDTH)
+        rows = DealtRows(dict.fromkeys(dealers, SignBound.of_rows(n_rows)), n_rows, held, own, masks, integers)
         what = ProofOfWhat.under(f"{stage} {number}", "bits of masks")
         await prove_norms(wide, rows, None, what)
 

@@ -96,7 +96,7 @@ class ProvenRows(Computation):
         assert {owner: bound.width for owner, bound in bounds.items()} == dict(widths), "all rows are proven"
         session.progress(PROOF_STAGE, 0, 1)
         held: dict[int, Words] = {}
-        own: list[Words] = []
+        own: list[NDArray[np.int64]] = []
         if self.holds_shares:
             for owner, bound in bounds.items():
                 shape = self.field.n_words, n_rows, bound.whole_width
@@ -105,7 +105,7 @@ class ProvenRows(Computation):
         def completed(rows: slice) -> NDArray[np.int64]:
             assert mine is not None
             whole = self._whole_rows(rows, mine)
-            own.append(self.field.encode(whole))
+            own.append(whole)
             return whole[:, : bounds[self.me].dealt_width]
 
         start = 0
@@ -125,9 +125,12 @@ class ProvenRows(Computation):
         if mine is not None:
             assert self._masks is not None, "whoever deals rows masks their projections"
             masks = await session.draw(self._masks)
-        everything = None if mine is None else np.concatenate(own, axis=1) if own else self.field.zeros((0, 0))
+        integers = None if mine is None else np.concatenate(own) if own else np.zeros((0, 0), dtype=np.int64)
+        own.clear()
+        elements = None if integers is None else await session.compute(self.field.encode, integers)
         with self._step():
-            await prove_norms(self._exchange, DealtRows(bounds, n_rows, held, everything, masks), session.commit)
+            dealt_rows = DealtRows(bounds, n_rows, held, elements, masks, integers)
+            await prove_norms(self._exchange, dealt_rows, session.commit)
         session.progress(PROOF_STAGE, 1, 1)
         return held
 

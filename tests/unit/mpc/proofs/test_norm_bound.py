@@ -153,6 +153,10 @@ def test_combinations_of_rows_are_what_random_vectors_make_of_the_rows(n_primes)
     a = balanced(field, field.random(draw, (3, N_PROJECTIONS)))
     for words, found in zip(tables, rho.weighted(field, a, tables), strict=True):
         combined = rho.combined(field, words)
+        if n_primes == 1:  # what dealers do, who know integers
+            for kind in (np.int64, object):
+                integers = rho.combined_integers(field.decode(words).astype(kind))
+                assert np.array_equal(integers % field.order, combined[0] % field.order)
         for change in (0, 1):
             combined[-1, 7, 1] += change
             difference = reduce_in_place(field, a @ combined - found)

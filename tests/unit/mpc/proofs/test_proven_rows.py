@@ -186,18 +186,18 @@ def test_a_wrong_share_of_combinations_ends_the_job_and_nobody_is_named(n_partie
 @pytest.mark.parametrize(("n_parties", "t"), [(3, 1), (5, 2)])
 @pytest.mark.parametrize("prime", [0, -1])
 def test_combinations_of_other_rows_end_the_job_and_name_their_dealer(monkeypatch, n_parties, t, prime):
-    """One number of 600 is another modulo one prime, and no projection counts as beyond its bound."""
-    combined, lied = norm_proof.RowFactors.combined, []
+    """One number of 600 is another modulo all primes but one, and no projection counts as beyond its bound."""
+    combined, lied = norm_proof.RowFactors.combined_integers, []
 
-    def other(self, field, rows):
-        found = combined(self, field, rows)
+    def other(self, rows):
+        found, field = combined(self, rows), ResidueField(2)
         if not lied:
             lied.append(prime)
-            found[prime, 3, 1] += 1
+            found[3, 1] += field.primes[prime]
             monkeypatch.setattr(NormBound, "largest_projection", field.order)
         return found
 
-    monkeypatch.setattr(norm_proof.RowFactors, "combined", other)
+    monkeypatch.setattr(norm_proof.RowFactors, "combined_integers", other)
     ends, network, _ = run(n_parties, t, 0, 25)
     named = {end.member for end in ends.values() if isinstance(end, PeerViolationError)}
     assert lied
