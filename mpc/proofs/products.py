@@ -237,6 +237,11 @@ class ProvenProducts(Computation):
         """Return the products with degree t: at an opening of degree 2t nobody tells a wrong share from a right one."""
         return await self.multiply(x, y)
 
+    async def _matrix_to_be_cut(self, x: SharedArray, y: SharedArray) -> SharedArray:
+        """Return the matrix product with degree t, each entry reduced once; see `_to_be_cut`."""
+        left, right = (x if x.ndim == 2 else x[None]), (y if y.ndim == 2 else y[:, None])
+        return (await self.matmul(left, right)).reshape(*x.shape[:-1], *y.shape[1:])
+
     async def sum_of_products(self, pairs: Sequence[tuple[SharedArray, SharedArray]]) -> SharedArray:
         """Return the sum of the products of several pairs, each of which is reduced by itself; see `multiply`."""
         first, *others = await self.multiply_all(pairs)

@@ -62,11 +62,15 @@ class FixedPoint(Bits):
 
     async def matmul_fixed(self, x: SharedArray, y: SharedArray, scale_bits: int) -> SharedArray:
         """Return the matrix product at the scale of the factors; each entry is truncated once. See `truncate`."""
-        return await self.truncate(await self._local(lambda: x @ y), scale_bits)
+        return await self.truncate(await self._matrix_to_be_cut(x, y), scale_bits)
 
     async def _to_be_cut(self, x: SharedArray, y: SharedArray) -> SharedArray:
         """Return the products that are cut off next: of degree 2t, as the mask hides their polynomials as well."""
         return await self._local(lambda: x * y)
+
+    async def _matrix_to_be_cut(self, x: SharedArray, y: SharedArray) -> SharedArray:
+        """Return the product of two matrices, or vectors as in NumPy, of which each entry is cut off next."""
+        return await self._local(lambda: x @ y)
 
 
 def cut_of(field: ResidueField, t: int, bound: int, n_bits: int) -> tuple[int, int, int]:

@@ -228,7 +228,9 @@ class Functions(FixedPoint, Comparisons):
         """
         x = await self.reduce(x)
         n, total = x.shape[0], x.sum(0)
-        squares = await self._local(lambda: n * (x * x).sum(0) - total * total)
+        factors = concatenate([x, total[None]])
+        products = await self._to_be_cut(factors, factors)
+        squares = n * products[:-1].sum(0) - products[-1]
         squares = replace(squares, bound=(n * bounded(x)) ** 2)  # both terms are, and neither is negative
         cut_bits = bounded(squares).bit_length() + 1
         return await self.truncate(squares * round(Fraction(1 << cut_bits, n * n << scale_bits)), cut_bits)

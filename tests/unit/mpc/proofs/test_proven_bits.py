@@ -95,6 +95,46 @@ def test_a_fraction_is_cut_off_with_its_error():
     assert np.abs(answers_of(ends) - X * Y / 4).max() < 1.5
 
 
+ROWS_OF_X, ROWS_OF_Y = X.reshape(2, 3), Y.reshape(3, 2)
+OF_MANY = {
+    "matrix": (lambda c, x, y: c.matmul_fixed(x.reshape(2, 3), y.reshape(3, 2), 2), ROWS_OF_X @ ROWS_OF_Y / 4),
+    "vectors": (lambda c, x, y: c.matmul_fixed(x, y, 2), X @ Y / 4),
+    "matrix and vector": (lambda c, x, y: c.matmul_fixed(x.reshape(2, 3), y[:3], 1), ROWS_OF_X @ Y[:3] / 2),
+    "mean": (lambda c, x, y: c.mean(x.reshape(3, 2)), X.reshape(3, 2).mean(axis=0)),
+    "variance": (lambda c, x, y: c.variance(x.reshape(3, 2), 1), X.reshape(3, 2).var(axis=0) / 2),
+    "variance of one column": (lambda c, x, y: c.variance(y, 0), Y.var()),
+}
+
+
+@pytest.mark.parametrize("name", OF_MANY)
+def test_sums_of_products_are_cut_off_once_with_the_error_that_is_stated(name):
+    program, right = OF_MANY[name]
+    ends, network = run(program)
+    answers = answers_of(ends)
+    assert answers.shape == np.shape(right)
+    assert np.abs(answers - right).max() < (1.5 if name.startswith(("matrix", "vectors")) else 2)
+    stages = [m.stage for m in network.transcript]
+    proofs = {stage for stage in stages if stage == "computation/proof opened"}
+    assert bool(proofs) == (name != "mean"), "a mean multiplies nothing"
+    if proofs:
+        assert stages.index("computation/proof opened") < stages.index("computation/opening 0")
+
+
+@pytest.mark.parametrize("name", ["matrix", "variance"])
+def test_a_wrong_product_among_those_that_are_cut_off_ends_the_job_and_names_its_dealer(name):
+    errors = iter([{1: 1}])
+    with wrong_products(3, lambda segment: next(errors, {})):
+        ends, network = run(OF_MANY[name][0])
+    assert not list(errors)
+    assert all(ends[party].member == 3 for party in (1, 2, 3))
+    assert not [m for m in network.transcript if "/opening" in m.stage]
+
+
+def test_factors_of_a_matrix_product_that_are_products_are_refused():
+    ends, _ = run(lambda c, x, y: c.matmul_fixed((x * y)[None], y[:, None], 2))
+    assert all(isinstance(end, LocalFaultError) and "reduce them first" in str(end) for end in ends.values())
+
+
 @contextmanager
 def lying(liar, place, value):
     """Let a party deal another number than a sign, and prove as if it were one; yields who lied."""
