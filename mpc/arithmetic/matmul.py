@@ -7,6 +7,7 @@ of 2^13 of their products exactly. Matrices are unpacked tile by tile, so memory
 import numpy as np
 
 from mpc.arithmetic import kernels
+from mpc.arithmetic.balanced import packed
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.kernels import MAX_COLLECTED_PRODUCTS, RESIDUES_PER_WORD, Floats
 from mpc.arithmetic.words import Words
@@ -60,7 +61,7 @@ def _tile_product(field: ResidueField, a: Words, b: Words) -> Words:
                 total += left[i] @ right[i]
         collected += inner
     _reduce(field, sums)
-    return field.pack([total.astype(np.int64) % p for total, p in zip(sums, field.primes, strict=True)])
+    return packed(field, sums)
 
 
 def _unpacked(field: ResidueField, word: int, matrix: Words) -> Floats:
