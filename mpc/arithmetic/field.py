@@ -19,13 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from entropy import KeyStream
 from mpc.arithmetic import kernels
 from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD
-from mpc.arithmetic.moduli import PRIMES, WIDE_PRIMES, WordConstants, is_prime, words_of
+from mpc.arithmetic.moduli import PRIMES, WIDE_PRIMES, WordConstants, is_prime, mixed_radix_digits, words_of
 from mpc.arithmetic.words import Words
 from mpc.errors import FieldTooSmallError, LocalFaultError, OutOfRangeError, ShapeError
 
 _CHUNK = 1 << 13  # words per pass of a linear combination: the result stays in the caches near the core
 _STREAM_CHUNK = 1 << 16  # words drawn from a key stream before they are checked: they stay in the second-level cache
-_LARGEST_INT64 = (1 << 63) - 1
 
 Weights = Sequence[int]
 """One public factor: its residue modulo each prime of the field, in order."""
@@ -151,20 +150,27 @@ class ResidueField:
         int64 where the field has at most three primes, else an object array of Python integers.
         """
         self._check_shape(words)
-        largest, order = map(np.uint64, (self.half_order, self.order) if self.n_words == 1 else (_LARGEST_INT64, 0))
-        parts = []
-        for row, word in zip(words, self._words, strict=True):
-            part = np.empty(row.size, dtype=np.uint64)
-            kernels.from_residues(part, _flat(row), word.garner, word.primes, word.inverses, largest, order)
-            parts.append(part)
         if self.n_words == 1:
-            return parts[0].view(np.int64).reshape(words.shape[1:])
-        wide, below = np.asarray(parts[0], dtype=object), self._words[0].order
-        for part, word in zip(parts[1:], self._words[1:], strict=True):
-            wide = wide + below * ((np.asarray(part, dtype=object) - wide) * pow(below, -1, word.order) % word.order)
-            below *= word.order
+            (word,), value = self._words, np.empty(words[0].size, dtype=np.uint64)
+            largest, order = map(np.uint64, (self.half_order, self.order))
+            kernels.from_residues(value, _flat(words[0]), word.garner, word.primes, word.inverses, largest, order)
+            return value.view(np.int64).reshape(words.shape[1:])
+        wide = sum(np.asarray(digit, dtype=object) * place for digit, place in self._digits(words))
         balanced = np.where(wide > self.half_order, wide - self.order, wide)
         return np.asarray(balanced, dtype=object).reshape(words.shape[1:])
+
+    def last_bits(self, words: Words, n_bits: int) -> NDArray[np.int64]:
+        """Return the integers from 0 to Q - 1 modulo 2^n_bits, at most 2^63, shape `words.shape[1:]`."""
+        self._check_shape(words)
+        total = np.zeros(words[0].size, dtype=np.uint64)
+        for digit, place in self._digits(words):
+            total += digit * np.uint64(place % (1 << 64))
+        return (total & np.uint64((1 << n_bits) - 1)).view(np.int64).reshape(words.shape[1:])
+
+    def _digits(self, words: Words) -> list[tuple[Words, int]]:
+        """Return flat digits and their places: the integers from 0 to Q - 1 are the sums of their products."""
+        places = [math.prod(word.order for word in self._words[:i]) for i in range(self.n_words)]
+        return list(zip(mixed_radix_digits(_rows(words), self._words), places, strict=True))
 
     def residues(self, words: Words) -> list[NDArray[np.int64]]:
         """Return the residues modulo each prime, unpacked: one int64 array of shape `words.shape[1:]` per prime."""

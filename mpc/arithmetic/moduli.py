@@ -2,12 +2,14 @@
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc.arithmetic import kernels
 from mpc.arithmetic.kernels import RESIDUE_BITS, RESIDUES_PER_WORD
 from mpc.arithmetic.words import Words
 from mpc.errors import FieldMismatchError
@@ -20,6 +22,9 @@ WIDE_PRIMES = (
 
 PRIMES = WIDE_PRIMES[:6]
 """The primes of fields in which jobs compute."""
+
+LARGEST_INT64 = np.uint64((1 << 63) - 1)
+"""The order of a word is below it."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,35 @@ def words_of(primes: tuple[int, ...]) -> tuple[WordConstants, ...]:
             )
         )
     return tuple(words)
+
+
+def mixed_radix_digits(words: Words, constants: Sequence[WordConstants]) -> list[Words]:
+    """Return the digits d_0, d_1 .. of the integers d_0 + P_0 d_1 + P_0 P_1 d_2 + .. that have these residues.
+
+    P_w is the order of word w, and 0 <= d_w < P_w. Source: Garner's algorithm, whose moduli are orders of words here;
+    each difference and quotient is one of residues, so no number is longer than a word.
+
+    Args:
+        words: packed elements, shape (n_words, n).
+        constants: of each word.
+
+    Returns:
+        For each word an array of shape (n,).
+    """
+    digits: list[Words] = []
+    for row, word in zip(words, constants, strict=True):
+        rest = np.ascontiguousarray(row)
+        for digit, before in zip(digits, constants, strict=False):
+            residues, difference = np.empty_like(rest), np.empty_like(rest)
+            kernels.encode(residues, digit.view(np.int64), word.mask, word.primes, word.inverses)
+            kernels.subtract(difference, rest, residues, word.primes)
+            inverse = np.array([pow(before.order, -1, int(p)) for p in word.primes], dtype=np.uint64)
+            kernels.scale(residues, difference, inverse, word.primes, word.inverses)
+            rest = residues
+        digit = np.empty_like(rest)
+        kernels.from_residues(digit, rest, word.garner, word.primes, word.inverses, LARGEST_INT64, np.uint64(0))
+        digits.append(digit)
+    return digits
 
 
 def is_prime(n: int) -> bool:

@@ -33,8 +33,6 @@ from mpc.proofs.summed_products import N_VECTORS, Claims, SummedProduct
 from mpc.protocol.agreement import DealerAgreement
 from mpc.protocol.computation import Computation
 from mpc.protocol.exchange import ShareExchange
-from mpc.protocol.operations.openings import OpenedArray
-from mpc.protocol.session import COORDINATOR
 from mpc.protocol.shared import SharedArray, concatenate, stack
 
 MOST_PENDING = 1 << 21
@@ -247,8 +245,8 @@ class ProvenProducts(Computation):
         first, *others = await self.multiply_all(pairs)
         return sum(others, start=first)
 
-    async def open(self, x: SharedArray, receivers: Sequence[int] = (COORDINATOR,)) -> OpenedArray | None:
-        """See `Openings.open`; what is opened has degree t.
+    async def _opened_words(self, x: SharedArray, receivers: Sequence[int]) -> Words | None:
+        """See `Openings._opened_words`; what is opened has degree t.
 
         Raises:
             LocalFaultError: the array has a higher degree: it holds products that were not reduced, so not proven.
@@ -257,7 +255,7 @@ class ProvenProducts(Computation):
             raise LocalFaultError(
                 "products are opened once they are proven: make them by `multiply`, `dot` or `matmul`"
             )
-        return await super().open(x, receivers)
+        return await super()._opened_words(x, receivers)
 
     async def shuffle(self, x: SharedArray) -> SharedArray:
         """Refuse.

@@ -9,7 +9,6 @@ from mpc.protocol.double_sharing import N_COMBINATIONS as N_MASK_CHECKS
 from mpc.protocol.double_sharing import double_sharings_win
 from mpc.protocol.equality import N_ELEMENTS
 from mpc.protocol.hashkey import DIGEST_BYTES
-from mpc.protocol.operations.bits import pieces_of
 from mpc.protocol.product_check import N_COINS, n_coins
 from mpc.protocol.product_check import N_COMBINATIONS as N_PRODUCT_CHECKS
 from mpc.protocol.reduction import SEGMENT
@@ -99,7 +98,7 @@ class ShareTraffic:
 
     def random_parts(self, n_bits: int, n_values: int, sizes: Sequence[int]) -> None:
         """Walk through what t + 1 parties deal in `Bits._random_parts`; arguments as of that."""
-        n_dealt = n_bits + n_values * sum(len(pieces_of(size)) for size in sizes)
+        n_dealt = n_bits + n_values * len(sizes)
         self.inputs(dict.fromkeys(range(1, self.t + 2), n_dealt))
 
     def prepare_bits(self, n_bits: int) -> None:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from entropy import KeyStream
 from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.words import Words
 from mpc.errors import FieldTooSmallError, LocalFaultError, ShapeError
 from mpc.protocol.operations.inputs import Inputs
 from mpc.protocol.operations.openings import Openings
@@ -104,7 +105,7 @@ def room_of(field: ResidueField, t: int, bound: int, n_bits: int) -> tuple[int, 
 
 
 def pieces_of(size: int) -> list[int]:
-    """Return the numbers of bits, at most `MOST_BITS`, in which a draw of more bits is dealt."""
+    """Return the numbers of bits, at most `MOST_BITS`, in which a draw of more bits is made."""
     whole, rest = divmod(size, MOST_BITS)
     return [MOST_BITS] * whole + [rest] * (rest > 0)
 
@@ -235,10 +236,8 @@ class Bits(Inputs, Products, Openings):
 
     async def _opened_modulo(self, hidden: SharedArray, n_bits: int) -> NDArray[np.int64] | None:
         """Open what is masked among the compute parties; return it modulo 2^n_bits, None at other members."""
-        opened = await self.open(replace(hidden, bound=None), self._parties)
-        if opened is None or not self.holds_shares:
-            return None
-        return np.asarray(opened.values % self.field.order % (1 << n_bits), dtype=np.int64)
+        words = await self._opened_words(replace(hidden, bound=None), self._parties)
+        return None if words is None else await self._exchange.compute(words.size, self.field.last_bits, words, n_bits)
 
     @property
     def _parties(self) -> tuple[int, ...]:
@@ -253,31 +252,31 @@ class Bits(Inputs, Products, Openings):
         Args:
             n_bits: number of the bits.
             n_values: number of the sums of each size.
-            sizes: bits of what a party draws; more than `MOST_BITS` are dealt in pieces.
+            sizes: bits of what a party draws.
         """
         dealers = range(1, self.t + 2)
-        pieces = [piece for size in sizes for piece in pieces_of(size)]
-        mine: NDArray[np.int64] | None = None
+        size, mine = n_bits + n_values * len(sizes), self.field.zeros(0)
         if self.me in dealers:
-            stream = KeyStream(self._exchange.session.entropy.read(32))
-            drawn = np.unpackbits(stream.words(-(-n_bits // 64)).view(np.uint8))[:n_bits]
-            # A sign, so that the exclusive or of all bits is a product: (1 - (1 - 2 a) (1 - 2 b)) / 2 = a xor b.
-            parts = [1 - 2 * drawn.astype(np.int64)]
-            parts += [(stream.words(n_values) >> np.uint64(64 - piece)).astype(np.int64) for piece in pieces]
-            mine = np.concatenate(parts)
-        bound = 1 << max(pieces, default=0)
-        dealt = await self.inputs(dict.fromkeys(dealers, (n_bits + n_values * len(pieces),)), mine, bound=bound)
-        first, *others = (array[n_bits:].reshape(len(pieces), n_values) for array in dealt.values())
-        rows = iter(sum(others, start=first))
-        sums = []
-        for size in sizes:
-            total = next(rows)
-            for number in range(1, len(pieces_of(size))):
-                total = total + next(rows) * (1 << MOST_BITS * number)
-            sums.append(total)
+            mine = await self._exchange.compute(size, self._drawn_parts, n_bits, n_values, sizes)
+        bound = 1 << max(sizes, default=0)
+        dealt = await self._dealt_by(dict.fromkeys(dealers, (size,)), bound, lambda part: mine[:, part])
+        first, *others = (array[n_bits:].reshape(len(sizes), n_values) for array in dealt.values())
+        sums = list(sum(others, start=first))
         signs_of = [replace(array[:n_bits], bound=1) for array in dealt.values()]
         sign = await self.prod(stack(signs_of)) if n_bits else signs_of[0]
         return self._exact_quotient(1 - sign, 2, 1), sums
+
+    def _drawn_parts(self, n_bits: int, n_values: int, sizes: Sequence[int]) -> Words:
+        """Draw what I deal in `_random_parts`: signs, then numbers of each size, shape (n_words, elements)."""
+        stream = KeyStream(self._exchange.session.entropy.read(32))
+        drawn = np.unpackbits(stream.words(-(-n_bits // 64)).view(np.uint8))[:n_bits]
+        # A sign, so that the exclusive or of all bits is a product: (1 - (1 - 2 a) (1 - 2 b)) / 2 = a xor b.
+        parts = [self.field.encode(1 - 2 * drawn.astype(np.int64))]
+        for size in sizes:
+            pieces = [stream.words(n_values) >> np.uint64(64 - piece) for piece in pieces_of(size)]
+            places = [self.field.weights_of(1 << MOST_BITS * number) for number in range(len(pieces))]
+            parts.append(self.field.combine([self.field.encode(piece.view(np.int64)) for piece in pieces], places))
+        return np.concatenate(parts, axis=1)
 
     async def _low_bits(self, masked: Masked) -> SharedArray:
         """Return c - r mod 2^m."""

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mpc.arithmetic.field import ResidueField
+from mpc.arithmetic.words import Words
 from mpc.errors import LocalFaultError
 from mpc.protocol.operations.bits import MOST_BITS, Bits, bounded, high_bits
 from mpc.protocol.shared import Public, SharedArray
@@ -48,11 +49,10 @@ class FixedPoint(Bits):
         blocks, offset, n_high_bits = cut_of(self.field, self.t, bound, n_bits)
         _, (low, high) = await self._random_parts(0, x.size, [n_bits, n_high_bits])
         hidden = x + offset + (low + high * (1 << n_bits)).reshape(*x.shape)
-        opened = await self.open(replace(hidden, bound=None), self._parties)
+        words = await self._opened_words(replace(hidden, bound=None), self._parties)
         result = -high.reshape(*x.shape) - blocks
-        if opened is not None and self.holds_shares:
-            whole = opened.values % self.field.order // (1 << n_bits)
-            result = result + np.asarray(whole, dtype=object if self.field.n_words > 1 else np.int64)
+        if words is not None:
+            result = result + await self._exchange.compute(words.size, self._floor_shift_of_public, words, n_bits)
         return replace(result, bound=(bound >> n_bits) + self.t + 2)
 
     async def multiply_fixed(self, x: SharedArray, y: SharedArray | Public, scale_bits: int) -> SharedArray:
@@ -63,6 +63,11 @@ class FixedPoint(Bits):
     async def matmul_fixed(self, x: SharedArray, y: SharedArray, scale_bits: int) -> SharedArray:
         """Return the matrix product at the scale of the factors; each entry is truncated once. See `truncate`."""
         return await self.truncate(await self._matrix_to_be_cut(x, y), scale_bits)
+
+    def _floor_shift_of_public(self, words: Words, n_bits: int) -> SharedArray:
+        """Return floor(c / 2^n_bits) of public integers c from 0 to Q - 1: without its last bits c can be divided."""
+        c = SharedArray(self.field, words.shape[1:], 0, None, words)
+        return self._exact_quotient(c - self.field.last_bits(words, n_bits), 1 << n_bits, 0)
 
     async def _to_be_cut(self, x: SharedArray, y: SharedArray) -> SharedArray:
         """Return the products that are cut off next: of degree 2t, as the mask hides their polynomials as well."""

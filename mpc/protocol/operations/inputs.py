@@ -1,6 +1,6 @@
 """How values come into a computation: dealt by those that have them, public, or random."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
 from typing import Any
@@ -46,15 +46,21 @@ class Inputs(ComputationCore):
         Privacy: any t parties see uniform elements. Cost: 1 round; a dealer sends N - t words per element, one less if
         it is a compute party.
         """
+        own = self._checked_input(shapes[self.me], values, bound) if self.me in shapes else np.zeros(0, np.int64)
+        return await self._dealt_by(shapes, bound, lambda segment: self.field.encode(own[segment]))
+
+    async def _dealt_by(
+        self, shapes: Mapping[int, tuple[int, ...]], bound: int | None, mine: Callable[[slice], Words]
+    ) -> dict[int, SharedArray]:
+        """Share arrays as `inputs` does; `mine` returns elements of my own, flat, and is asked where I am a dealer."""
         with self._step():
             me, stage = self.me, self._stage("input")
-            own = self._checked_input(shapes[me], values, bound) if me in shapes else None
             first_block = self._take_blocks(max(map(prod, shapes.values()), default=0))
-            dealt = [self._deal(stage, first_block, own)] if own is not None else []
+            dealt = [self._deal(stage, first_block, mine, prod(shapes[me]))] if me in shapes else []
             others = [dealer for dealer in shapes if dealer != me and self._exchange.am_receiver]
             taken = [self._take(dealer, stage, first_block, prod(shapes[dealer])) for dealer in others]
             results = iter(await run_together(*dealt, *taken))
-            flat: dict[int, Words | None] = {me: next(results)} if own is not None else {}
+            flat: dict[int, Words | None] = {me: next(results)} if dealt else {}
             flat |= dict(zip(others, results, strict=True))
             return {d: self._shared(shapes[d], self.t, bound, flat.get(d)) for d in shapes}
 
@@ -95,12 +101,11 @@ class Inputs(ComputationCore):
             raise LocalFaultError("a value of this member is beyond the public bound")
         return integers
 
-    async def _deal(self, stage: str, first_block: int, integers: NDArray[Any]) -> Words | None:
-        own = np.empty((self.field.n_words, integers.size), np.uint64) if self._exchange.am_receiver else None
-        for number, segment in enumerate(self._segments(integers.size)):
-            made = partial(self.field.encode, integers[segment])
-            size = segment.stop - segment.start
-            share = await self._exchange.deal_made(stage, first_block + number, made, self.t, size)
+    async def _deal(self, stage: str, first_block: int, mine: Callable[[slice], Words], size: int) -> Words | None:
+        own = np.empty((self.field.n_words, size), np.uint64) if self._exchange.am_receiver else None
+        for number, segment in enumerate(self._segments(size)):
+            made, n_made = partial(mine, segment), segment.stop - segment.start
+            share = await self._exchange.deal_made(stage, first_block + number, made, self.t, n_made)
             if own is not None and share is not None:
                 own[:, segment] = share
         return own

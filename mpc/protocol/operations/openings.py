@@ -13,7 +13,7 @@ from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.moduli import check_galois
 from mpc.errors import FieldTooSmallError, PeerError, PeerViolationError
 from mpc.hidden import Hidden
-from mpc.protocol.exchange import send_unless_lost
+from mpc.protocol.exchange import Words, send_unless_lost
 from mpc.protocol.operations.core import ComputationCore, parameters_digest
 from mpc.protocol.session import COORDINATOR
 from mpc.protocol.shared import SharedArray
@@ -89,6 +89,15 @@ class Openings(ComputationCore):
         Cost: 1 round, with 32 bytes from each party to the coordinator the first time; 1 more for products.
         Where N > 2t + 1, 1 more for what has been reduced, and 1 more for products.
         """
+        words = await self._opened_words(x, receivers)
+        if words is None:
+            return None
+        values = await self._exchange.compute(words.size, self.field.decode, words)
+        dropped_out = self._agreement.dropped_out.keys() | self._differing
+        return OpenedArray(values, tuple(sorted(self._wrong)), tuple(sorted(dropped_out)), self.field)
+
+    async def _opened_words(self, x: SharedArray, receivers: Sequence[int]) -> Words | None:
+        """Reveal an array as `open` does, and return its elements, shape (n_words, *shape)."""
         self._check(x)
         if x.bound is not None and x.bound > self.field.half_order:
             raise FieldTooSmallError(
@@ -112,11 +121,8 @@ class Openings(ComputationCore):
             )
             if opening is None:
                 return None
-            values = await self._exchange.compute(opening.words.size, self.field.decode, opening.words)
             self._wrong.update(opening.wrong)
-            dropped_out = self._agreement.dropped_out.keys() | self._differing
-            found = values.reshape(x.shape)
-            return OpenedArray(found, tuple(sorted(self._wrong)), tuple(sorted(dropped_out)), self.field)
+            return opening.words.reshape(self.field.n_words, *x.shape)
 
     def outline(self, shape: tuple[int, ...], degree: int, bound: int | None) -> SharedArray:
         """Return what a member without shares knows of an array, to open it."""

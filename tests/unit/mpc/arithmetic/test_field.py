@@ -9,7 +9,7 @@ from sharings import as_integers, random_words
 
 from entropy import InsecureTestEntropy, KeyStream
 from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.moduli import PRIMES
+from mpc.arithmetic.moduli import PRIMES, WIDE_PRIMES
 from mpc.errors import FieldTooSmallError, LocalFaultError, OutOfRangeError, ShapeError
 
 EVERY_FIELD = [*(ResidueField(k) for k in range(1, 7)), ResidueField.over((3, *PRIMES[:3]))]
@@ -82,6 +82,17 @@ def test_integers_up_to_half_the_order_come_back(field):
     assert decoded.tolist() == values.tolist()
     if len(field.primes) <= 3:
         np.testing.assert_array_equal(field.encode(values.astype(np.int64)), words)
+
+
+@pytest.mark.parametrize("field", [*EVERY_FIELD, ResidueField.over(WIDE_PRIMES)], ids=lambda f: str(len(f.primes)))
+def test_last_bits_are_those_of_the_integers_from_zero_to_below_the_order(field):
+    h, rng = field.half_order, np.random.default_rng(3)
+    drawn = [int.from_bytes(rng.bytes(40), "little") % field.order - h for _ in range(60)]
+    values = np.array([0, 1, -1, h, -h, *drawn], dtype=object)
+    words = field.encode(values).reshape(field.n_words, 5, 13)
+    for n_bits in (1, 20, 62, 63):
+        expected = (values % field.order % (1 << n_bits)).astype(np.int64).reshape(5, 13)
+        np.testing.assert_array_equal(field.last_bits(words, n_bits), expected)
 
 
 @pytest.mark.parametrize("field", EVERY_FIELD, ids=lambda f: str(len(f.primes)))
