@@ -1,6 +1,7 @@
 """Intervals of answers from one release: made-up populations, a new sample of rows and a new release in each run."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ SIZES = ((20_000, 4.0), (4_000, 8.0))
 """Rows of a sample and epsilon of its release."""
 
 POPULATION = 400_000
+SAMPLES = 20
+"""Samples of this size whose moments together are those of the population: it must err by much less than a run does."""
+
 SHARES = (0.5, 0.3, 0.2)
 LABELS = ("low", "middle", "high")
 NUMBERS = ["bank.income", "clinic.age", "shop.visits", "shop.weight"]
@@ -55,9 +59,8 @@ QUESTIONS: Mapping[str, tuple[str, dict[str, Any], str, str]] = {
 
 def answers(runs: int) -> Iterator[Coverage]:
     """Yield the coverage of the intervals of each question, about the population that the rows come from."""
-    everybody = _tables(POPULATION, 99)
+    truth = _population()
     for n_rows, epsilon in SIZES:
-        truth = released(everybody, 1e6, None)
         true = {what: _numbers(ask(truth, name, **given), of) for what, (name, given, of, _) in QUESTIONS.items()}
         rng = np.random.default_rng(6)
         held: dict[str, list[list[bool]]] = {what: [] for what in QUESTIONS}
@@ -77,6 +80,12 @@ def answers(runs: int) -> Iterator[Coverage]:
             yield Coverage.of(
                 f"second moments: {what}", table, epsilon, runs, np.array(held[what]), np.array(known[what])
             )
+
+
+def _population() -> ReleasedMoments:
+    """Return a release without noise of many samples together, as if each row of the first stood for as many."""
+    whole, *others = (released(_tables(POPULATION, 99 + at), 1e6, None) for at in range(SAMPLES))
+    return replace(whole, matrix=(whole.matrix + sum(one.matrix for one in others)) / SAMPLES)
 
 
 def _numbers(answer: Answer, name: str) -> list[float]:

@@ -16,21 +16,16 @@ from analyses.kept_moments.answer import (
     numbers,
     p_values,
 )
+from analyses.kept_moments.models.odds import along, fitted, n_points, shares_of
 from analyses.kept_moments.models.population import Errors, Features, Population, errors_of, stated
 from analyses.kept_moments.redrawn import check_regular
 from analyses.kept_moments.tables import SEEN_GROUP, categories_of
 from analyses.second_moments.released import ReleasedMoments
 from analyses.second_moments.spectrum import SimulatedNoise
 
-N_POINTS = 1_024
-"""Rows, about, that sums over the population are taken of."""
-
-_STEPS = 50
 _SMALL = 1e-8
 _SMALL_OF_DRAWS = 1e-3
 _AT_ONCE = 300_000  # numbers of rows of draws that are held together
-_FURTHEST = 30.0
-"""Log odds per standard deviation of a column at which values count as separated."""
 
 
 def multinomial(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *, normal: bool = False) -> Answer:
@@ -168,11 +163,13 @@ class Choice:
         target = block(raw, own, range(k, raw.shape[-1] - 1)) / raw[..., -1:, -1:]
         if self.is_ordinal:
             target = target[..., ::-1].cumsum(axis=-1)[..., ::-1]
-        rows, weights = Population.of(block(raw, own, own), self.features).rows(SimulatedNoise(), N_POINTS)
-        mean = weights[..., None, :] @ rows
-        spread = np.sqrt(np.maximum(weights[..., None, :] @ (rows - mean) ** 2, np.finfo(float).tiny))
-        scaled = np.concatenate([(rows - mean) / spread, np.ones((*rows.shape[:-1], 1))], axis=-1)
-        mean, spread = mean.swapaxes(-1, -2), spread.swapaxes(-1, -2)
+        whole = block(raw, own, own) / raw[..., -1:, -1:]
+        mean = whole[..., -1, :-1]
+        variance = np.diagonal(whole, axis1=-2, axis2=-1)[..., :-1] - mean**2
+        spread = np.sqrt(np.maximum(variance, np.finfo(float).tiny))
+        n_odds = 1 if self.is_ordinal else self.n_odds
+        points = along(Population.of(whole, self.features), n_odds, mean, spread)
+        mean, spread = mean[..., None], spread[..., None]
         slopes = (target[..., :-1, :] - mean * target[..., -1:, :]) / spread
         target = np.concatenate([slopes, target[..., -1:, :]], axis=-2)
         first = np.zeros_like(target)
@@ -180,7 +177,7 @@ class Choice:
             last = start[-1] + (mean * start[:-1]).sum(axis=-2, keepdims=True)
             first = np.concatenate([start[:-1] * spread, last], axis=-2)
         small = _SMALL if start is None else _SMALL_OF_DRAWS
-        found = fitted(scaled, weights, target, first, is_shared=self.is_ordinal, small=small)
+        found = fitted(points, target, first, is_shared=self.is_ordinal, small=small)
         slopes = found[..., :-1, :] / spread
         last = found[..., -1:, :] - (mean * slopes).sum(axis=-2, keepdims=True)
         return np.concatenate([slopes, last], axis=-2)
@@ -207,8 +204,8 @@ def answered(asked: Choice, label: str) -> tuple[Floats, Errors]:
     k = len(features.names)
     own = [*range(k), len(part.raw) - 1]
     found = weights_of(asked, label)
-    rows, weights = Population.of(part.raw[np.ix_(own, own)], features).rows(SimulatedNoise(), N_POINTS)
-    at_once = max(1, _AT_ONCE // (features.rows_of(N_POINTS) * (k + 1)))
+    rows, weights = Population.of(part.raw[np.ix_(own, own)], features).rows(SimulatedNoise())
+    at_once = max(1, _AT_ONCE // (n_points(features, 1 if asked.is_ordinal else asked.n_odds) * (k + 1)))
 
     def estimate(raw: Floats) -> Floats:
         parts = [raw[at : at + at_once] for at in range(0, len(raw), at_once)]
@@ -223,59 +220,7 @@ def answered(asked: Choice, label: str) -> tuple[Floats, Errors]:
 def _shares_of_ranks(odds: Floats, *, is_ordinal: bool) -> Floats:
     """Return the probabilities of all values, shape (rows, values), by log odds of each but the first."""
     if not is_ordinal:
-        shares = _shares(odds)
+        shares = shares_of(odds)
         return np.column_stack([1 - shares.sum(axis=1), shares])
     above = np.minimum.accumulate(1 / (1 + np.exp(-odds)), axis=1)
     return -np.diff(above, axis=1, prepend=1.0, append=0.0)
-
-
-def _shares(odds: Floats) -> Floats:
-    """Return the probabilities of values but the first by their log odds against it."""
-    top = np.maximum(odds.max(axis=-1, keepdims=True), 0.0)
-    found = np.exp(odds - top)
-    return np.asarray(found / (found.sum(axis=-1, keepdims=True) + np.exp(-top)), dtype=np.float64)
-
-
-def fitted(
-    rows: Floats, weights: Floats, target: Floats, start: Floats, *, is_shared: bool = False, small: float = _SMALL
-) -> Floats:
-    """Return the weights whose mean of p(x) x is the target, by Newton's steps; NaN where there are none.
-
-    Args:
-        rows: shape (..., rows, columns), the last column 1.
-        weights: weights of the rows, of sum 1, shape (..., rows).
-        target: shape (..., columns, odds).
-        start: weights to begin with, likewise.
-        is_shared: whether odds have all weights but the last in common, and their targets are added up.
-        small: step at which they end; what is left is about its square.
-
-    Raises:
-        LinAlgError: rows of some are alike.
-    """
-    *several, k, n = target.shape
-    free = np.zeros((k, n, k - 1 + n)) if is_shared else np.eye(k * n).reshape(k, n, k * n)
-    if is_shared:
-        free[np.arange(k - 1), :, np.arange(k - 1)] = 1.0
-        free[k - 1, np.arange(n), k - 1 + np.arange(n)] = 1.0
-    flat, across = free.reshape(k * n, -1), rows.swapaxes(-1, -2)
-    found, is_lost = start.copy(), np.zeros(tuple(several), dtype=np.bool_)
-    for _ in range(_STEPS):
-        odds = rows @ found
-        shares = 1 / (1 + np.exp(-odds)) if is_shared else _shares(odds)
-        slope = (across @ (weights[..., None] * shares) - target).reshape(*several, k * n) @ flat
-        curves = np.zeros((*several, k, n, k, n))
-        for a in range(n):
-            for b in range(a, a + 1 if is_shared else n):
-                here = weights * shares[..., a] * ((a == b) - shares[..., b])
-                curves[..., :, a, :, b] = curves[..., :, b, :, a] = across @ (here[..., None] * rows)
-        curvature = flat.T @ curves.reshape(*several, k * n, k * n) @ flat
-        step = np.linalg.solve(curvature, slope[..., None])[..., 0]
-        moved = (step @ flat.T).reshape(*several, k, n)
-        largest = np.abs(moved).max(axis=(-1, -2))
-        found = found - moved / np.maximum(1.0, largest / 2)[..., None, None]
-        is_lost |= ~(np.abs(found).max(axis=(-1, -2)) < _FURTHEST)
-        found[is_lost], largest = 0.0, np.where(is_lost, 0.0, largest)
-        if (largest < small).all():
-            break
-    found[is_lost | ~(largest < small)] = np.nan
-    return found

@@ -91,13 +91,6 @@ class Features:
         """Combinations of the categories' values."""
         return int(np.prod([len(one) + 1 for one in self.categories], dtype=np.float64))
 
-    def rows_of(self, n_points: int) -> int:
-        """Return how many rows `Population.rows` makes for about so many points."""
-        return self.n_cells * (2 * self._half(n_points) if self.numbers else 1)
-
-    def _half(self, n_points: int) -> int:
-        return max(len(self.numbers) + 2, -(-n_points // (2 * self.n_cells)))
-
     @property
     def indicators(self) -> list[int]:
         """Places of all columns of categories, in the order of `Population.cells`."""
@@ -154,11 +147,7 @@ class Population:
         n_numbers = len(self.features.numbers)
         points = np.zeros((1, 0))
         if n_numbers:
-            half = self.features._half(n_points)
-            points = simulated.normal(half, n_numbers)
-            root = np.linalg.cholesky(points.T @ points / half)
-            points = np.linalg.solve(root, points.T).T
-            points = np.vstack([points, -points])
+            points = balanced(simulated, max(n_numbers + 2, -(-n_points // (2 * self.features.n_cells))), n_numbers)
         values, vectors = np.linalg.eigh(self.within)
         root = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
         spread = points @ (root @ vectors.swapaxes(-1, -2))
@@ -169,6 +158,14 @@ class Population:
         found[..., list(self.features.numbers)] = means[..., :, None, :] + spread[..., None, :, :]
         weights = np.repeat(self.shares / len(points), len(points), axis=-1)
         return found.reshape(*several, -1, n_columns), weights
+
+
+def balanced(simulated: SimulatedNoise, half: int, n_numbers: int) -> Floats:
+    """Return normal points on both sides of 0 whose own covariance is 1, shape (2 half, numbers)."""
+    points = simulated.normal(half, n_numbers)
+    root = np.linalg.cholesky(points.T @ points / half)
+    points = np.linalg.solve(root, points.T).T
+    return np.vstack([points, -points])
 
 
 @dataclass(frozen=True)
@@ -198,7 +195,13 @@ def errors_of(part: ReleasedMoments, estimate: Estimate, rows: Floats, weights: 
 
 def of_noise(part: ReleasedMoments, estimate: Estimate) -> Floats:
     """Return the standard deviation of an estimate over draws of the release's noise."""
-    return _deviation(_estimates(estimate, part.in_own_units(part.matrix + np.stack(list(part.noise(N_DRAWS))))))
+    n = len(part.matrix)
+    if _are_few(n):
+        at, beside = np.triu_indices(n)
+        drawn = _spread_out(part.deviation**2 * np.diag(1.0 + (at == beside)), SimulatedNoise())
+    else:
+        drawn = np.stack(list(part.noise(N_DRAWS)))
+    return _deviation(_estimates(estimate, part.in_own_units(part.matrix + drawn)))
 
 
 def of_chance(part: ReleasedMoments, estimate: Estimate, rows: Floats, weights: Floats) -> Floats:
@@ -213,11 +216,42 @@ def of_chance(part: ReleasedMoments, estimate: Estimate, rows: Floats, weights: 
         rows: rows of the population like those that were released, the columns of `part`, shape (rows, columns).
         weights: their weights, of sum 1.
     """
-    whole = np.column_stack([rows, np.ones(len(rows))])
+    whole, simulated = np.column_stack([rows, np.ones(len(rows))]), SimulatedNoise(_KEY_OF_ROWS)
     mean = whole.T @ (weights[:, None] * whole)
-    moved = np.sqrt(weights * part.n_rows) * SimulatedNoise(_KEY_OF_ROWS).normal(N_DRAWS, len(rows))
-    drawn = np.stack([whole.T @ (one[:, None] * whole) - one.sum() * mean for one in moved])
+    if _are_few(len(mean)):
+        at, beside = np.triu_indices(len(mean))
+        off = whole[:, at] * whole[:, beside] - mean[at, beside]
+        drawn = _spread_out(part.n_rows * (off.T @ (weights[:, None] * off)), simulated)
+    else:
+        moved = np.sqrt(weights * part.n_rows) * simulated.normal(N_DRAWS, len(rows))
+        drawn = np.stack([whole.T @ (one[:, None] * whole) - one.sum() * mean for one in moved])
     return _deviation(_estimates(estimate, part.raw + drawn))
+
+
+def _are_few(order: int) -> bool:
+    """Return whether symmetric matrices have at most half as many numbers as there are draws of them."""
+    return order * (order + 1) <= N_DRAWS
+
+
+def _spread_out(covariance: Floats, simulated: SimulatedNoise) -> Floats:
+    """Return draws of few normal numbers whose own covariance is their law's, as symmetric matrices.
+
+    Any hundred draws have deviations that are off by a fourteenth, and the same in all answers, as the key is fixed. By
+    these a statistic that is linear in the numbers has the deviation that it has over all draws.
+
+    Args:
+        covariance: of the entries on and above the diagonal, as `numpy.triu_indices` lists them.
+        simulated: what they are drawn from.
+    """
+    order = int((2 * len(covariance)) ** 0.5)
+    scale = np.sqrt(np.diagonal(covariance))
+    scale = np.where(scale > 0, scale, 1.0)  # all samples have the same number of rows
+    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    root = scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
+    at, beside = np.triu_indices(order)
+    found = np.empty((N_DRAWS, order, order))
+    found[:, at, beside] = found[:, beside, at] = balanced(simulated, N_DRAWS // 2, len(root)) @ root.T
+    return found
 
 
 def _estimates(estimate: Estimate, moments: Floats) -> Floats:

@@ -7,7 +7,7 @@ import numpy as np
 
 from analyses.kept_moments.answer import AnswerError, Floats, features_of, others_than
 from analyses.kept_moments.logistic import log_odds
-from analyses.kept_moments.models.choices import fitted
+from analyses.kept_moments.models.odds import fitted
 from analyses.kept_moments.regression import regress
 from analyses.kept_moments.statistics import correlations
 from analyses.kept_moments.synthetic.rows import DrawnColumn, encoded
@@ -98,7 +98,7 @@ def _agreement(layout: Layout, drawn: tuple[DrawnColumn, ...], label: str) -> fl
     varies = [at for at in columns if np.ptp(y[:, at]) > 0]
     rows, even = np.column_stack([y[:, varies], np.ones(len(y))]), np.full(len(y), 1 / len(y))
     try:
-        trained = fitted(rows, even, (rows.T @ (even * is_yes))[:, None], np.zeros((rows.shape[1], 1)))
+        trained = fitted(lambda _: (rows, even, 0.0), (rows.T @ (even * is_yes))[:, None], np.zeros((rows.shape[1], 1)))
     except np.linalg.LinAlgError:
         return None
     if np.isnan(trained).any():
