@@ -12,7 +12,10 @@ from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_result
 if TYPE_CHECKING:
     from results.generic.result import Result
 
-Names = Annotated[list[str] | None, typer.Option("--columns", help="Columns, `party.column`; all where none is named.")]
+Names = Annotated[
+    list[str] | None,
+    typer.Option("--columns", help="Columns, `party.column`; all where none is named; regress: terms."),
+]
 
 
 def answer(
@@ -28,6 +31,7 @@ def answer(
         bool, typer.Option("--normal", help="Rates and odds: numbers are near normal; for intervals by them.")
     ] = False,
     ridge: Annotated[float | None, typer.Option(help="regress: penalty on squared coefficients.")] = None,
+    weight: Annotated[str | None, typer.Option(help="regress: column with the weight of each row.")] = None,
     k: Annotated[int | None, typer.Option(help="components, factors, canonical-correlation: how many.")] = None,
     others: Annotated[
         list[str] | None, typer.Option("--others", help="canonical-correlation: columns of the other side.")
@@ -61,7 +65,8 @@ def answer(
 
     given = {
         "columns": _names(columns), "others": _names(others),
-        "label": label, "offset": offset, "normal": normal or None, "ridge": ridge, "k": k, "scale": scale or None,
+        "label": label, "offset": offset, "normal": normal or None, "ridge": ridge, "weight": weight,
+        "k": k, "scale": scale or None,
         "down": down, "across": across, "value": value, "by": by,
         "time": time, "width": width, "q": q, "at_least": at_least,
         "powers": powers or None, "quantiles": quantiles or None,

@@ -363,19 +363,20 @@ class Admission:
     ) -> Request:
         names: Mapping[int, str] = dict(enumerate(job.members, start=1)) | {COORDINATOR: self._config.coordinator.name}
         brought = next((i for i in job.inputs if i.party == self._config.name), None)
-        where = None if brought is None else brought.where
+        where, table = (None, "") if brought is None else (brought.where, brought.table)
+        sources = self._config.sources_of(table, schema.columns)
         return Request(
             analyst=analyst,
             analysis=job.analysis,
-            table="" if brought is None else brought.table,
+            table=table,
             where=where,
-            where_columns=self._config.columns_of_filter("" if brought is None else brought.table, where or ""),
+            where_columns=self._config.columns_of_filter(table, where or ""),
             stated_epsilon=None if plan is None or job.target is None else job.target.epsilon,
-            columns=tuple(column.name for column in schema.columns),
+            columns=tuple(sources),
             n_compute_parties=len(job.compute_parties),
             colluding=job.t if plan is None else plan.withstands,
             receivers=(analyst, *(names[number] for number in receivers)),
-            sources={column.name: column.source for column in schema.columns},
+            sources=sources,
             is_exact=job.target is None,
             matching=None if job.matching is None else job.matching.kind,
             helpers=tuple(name for name in job.helpers if name != self._config.name),

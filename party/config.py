@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, SecretStr, model_validator
 
 from analyses.job.job import Finite, Name
+from analyses.job.schema import ColumnSchema
 from ledger.balance import Balance
 from ledger.budget import Budget
 from ledger.notices import Notice, notices_of
@@ -224,6 +225,12 @@ class PartyConfig(Settings):
         """Return the columns of the owner's table that a filter asks about; none where there is no such filter."""
         found = next((one.filters for one in self.tables if one.name == table), {})
         return tuple(found.get(name, ()))
+
+    def sources_of(self, table: str, columns: Sequence[ColumnSchema]) -> dict[str, str]:
+        """Return the encoded columns that a job asks for, of a product its factors, to the columns they come from."""
+        encoded = next((one.encoded for one in self.tables if one.name == table), ())
+        sources = {one.name: one.source for one in encoded} | {one.name: one.source for one in columns}
+        return {name: sources.get(name, name) for one in columns for name in one.factors or (one.name,)}
 
     @property
     def ledger_path(self) -> Path:

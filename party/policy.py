@@ -31,7 +31,7 @@ class Request:
         analyst: who submitted it, as the coordinator says.
         analysis: what it computes.
         table: table of this party; empty where the party only computes.
-        columns: columns of that table, as analyses see them.
+        columns: columns of that table, as analyses see them, and of a product its factors.
         sources: encoded column to the column of the owner's table that it comes from; others come from themselves.
         n_compute_parties: N.
         colluding: t, how large a coalition the job withstands.

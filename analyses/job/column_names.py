@@ -1,11 +1,17 @@
-"""Names of many columns at once: `pixel_{0..63}` stands for `pixel_0` to `pixel_63`."""
+"""Names of many columns at once, `pixel_{0..63}` for `pixel_0` to `pixel_63`, and of products, `age*income`."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 MAX_COLUMNS = 10_000
 """Most columns of one pattern."""
+
+MAX_FACTORS = 4
+"""Most factors of a product."""
+
+_POWER = re.compile(r"(.+)\^([1-9])")
 
 _RANGE = re.compile(r"\{(\d{1,9})\.\.(\d{1,9})\}")
 
@@ -62,3 +68,30 @@ def expanded_fields(by_name: Mapping[str, T]) -> dict[str, T]:
                 raise ValueError(f"column {column!r} is named twice: by {named_by[column]!r} and by {name!r}")
             found[column], named_by[column] = value, name
     return found
+
+
+def factors_in(name: str, known: Container[str]) -> tuple[str, ...] | None:
+    """Return the factors that the name of a product stands for: `age^2*income` for age, age and income; else None.
+
+    Args:
+        name: name of what is no column.
+        known: names of columns, which may themselves have these signs in them.
+    """
+    found: list[str] = []
+    for one in name.split("*"):
+        power = None if one in known else _POWER.fullmatch(one)
+        factor, times = (one, 1) if power is None else (power[1], int(power[2]))
+        if factor not in known:
+            return None
+        found += [factor] * times
+    return tuple(found) if 1 < len(found) <= MAX_FACTORS else None
+
+
+def spelled(factors: Sequence[str]) -> str:
+    """Return how a job names the product of some columns: what `factors_in` reads."""
+    return "*".join(one + (f"^{times}" if times > 1 else "") for one, times in Counter(factors).items())
+
+
+def name_of_product(factors: Sequence[str]) -> str:
+    """Return the name of a product; a value of a category has ":" in it, as `risk=high` begins a value of `risk`."""
+    return spelled(factors).replace("=", ":")

@@ -4,19 +4,24 @@ import hashlib
 import math
 import mmap
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from analyses.job.column_names import factors_in, name_of_product
 from analyses.job.job import Finite, Job, JobError, Name, PublicModel
 from analyses.job.matching import MAX_MATCHED_ROWS, MatchingSchema, recipe_in_words
 from analyses.job.ratings import RatingRows, RatingsSchema
 from analyses.job.row_ids import ID_BYTES, Persons, RowIds
 from analyses.job.row_ids import digest_of_ids as digest_of_ids
+
+MAX_NAME = 200
+"""Most characters of a column's name."""
 
 
 class ColumnSchema(PublicModel):
@@ -29,14 +34,17 @@ class ColumnSchema(PublicModel):
             one category. In each row, clipped to the bounds, at most one column of a group is away from its lower
             bound: the owner's encoder sees to that, whatever the data. None where a column stands for itself; its JSON
             then does not show the field.
+        factors: the columns of the same table that it is the product of, each within its bounds, one name for each
+            time that it counts; empty for all others, whose JSON does not show the field.
     """
 
-    name: Annotated[str, Field(min_length=1, max_length=200)]
+    name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
     lower: Finite
     upper: Finite
     group: Annotated[
-        Annotated[str, Field(min_length=1, max_length=200)] | None, Field(exclude_if=lambda group: group is None)
+        Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None, Field(exclude_if=lambda group: group is None)
     ] = None
+    factors: Annotated[tuple[str, ...], Field(exclude_if=lambda factors: not factors)] = ()
 
     @model_validator(mode="after")
     def _bounds_are_ordered(self) -> Self:
@@ -51,11 +59,17 @@ class ColumnSchema(PublicModel):
         """The column of the owner's table that it comes from."""
         return self.name if self.group is None else self.group
 
+    @property
+    def is_value(self) -> bool:
+        """Whether it is 1 where a column of the owner's table has some value, else 0."""
+        return self.group is not None and self.name.startswith(f"{self.group}=")
+
 
 def columns_called(columns: Sequence[ColumnSchema], names: Sequence[str]) -> tuple[ColumnSchema, ...]:
     """Return the columns that a job means by some names, in their order, each once.
 
-    A name is that of a column of the owner's table, which stands for all that it is encoded as, or of one of these.
+    A name is that of a column of the owner's table, which stands for all that it is encoded as, or of one of these, or
+    of a product of such columns, `age^2` or `age*income`: with a category that of each of its values.
 
     Raises:
         KeyError: there is no such column; its argument is the name.
@@ -67,11 +81,51 @@ def columns_called(columns: Sequence[ColumnSchema], names: Sequence[str]) -> tup
         of_name[column.name].append(column)
     for name in names:
         called = of_source.get(name) or of_name.get(name)
+        if not called and (factors := factors_in(name, of_source.keys() | of_name.keys())):
+            called = _products([of_name.get(one) or of_source[one] for one in factors])
         if not called:
             raise KeyError(name)
         for column in called:
             found[column.name] = column
     return tuple(found.values())
+
+
+def _products(factors: Sequence[Sequence[ColumnSchema]]) -> list[ColumnSchema]:
+    """Return the products of columns, one of each factor.
+
+    A value of a category times itself is itself, and times another one is 0 in all rows: of these there is none. The
+    products of all values are a group, as the category is, where no number among the factors may be negative: in a row,
+    all but one are 0, and that is their lower bound. A product has the range that its factors give it; where float64
+    does not hold that, or its name is too long, there is none.
+    """
+    group = name_of_product([(one[0].source if len(one) > 1 else one[0].name) for one in factors])
+    found: dict[str, ColumnSchema] = {}
+    for chosen in product(*factors):
+        values = {one.name: one.group for one in chosen if one.is_value}
+        if len(set(values.values())) < len(values):
+            continue
+        names = [one.name for one in chosen if not one.is_value] + list(values)
+        if len(names) == 1:
+            found[names[0]] = chosen[0]
+            continue
+        lower, upper = _range({one.name: (one, names.count(one.name)) for one in chosen}.values())
+        name, is_finite = name_of_product(names), math.isfinite(lower) and math.isfinite(upper - lower)
+        if is_finite and max(len(name), len(group)) <= MAX_NAME:
+            of = group if lower == 0 and any(len(one) > 1 for one in factors) else None
+            found[name] = ColumnSchema(name=name, lower=lower, upper=upper, group=of, factors=tuple(names))
+    return list(found.values())
+
+
+def _range(factors: Iterable[tuple[ColumnSchema, int]]) -> tuple[float, float]:
+    """Return the least and the largest product of columns, each of which counts some times."""
+    lower, upper = 1.0, 1.0
+    for one, times in factors:
+        ends = [math.prod([end] * times) for end in (one.lower, one.upper)]
+        if times % 2 == 0 and one.lower < 0 < one.upper:
+            ends.append(0.0)
+        corners = [end * other for end in (min(ends), max(ends)) for other in (lower, upper)]
+        lower, upper = min(corners), max(corners)
+    return lower, upper
 
 
 MAX_ROWS = 1 << 40

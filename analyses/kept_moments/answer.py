@@ -29,8 +29,8 @@ OF_CHANCE = (
 
 
 _PRODUCTS = (
-    "products and powers of columns need moments of the fourth order, which the release does not hold; an owner can "
-    "declare such a column, and the next release name it"
+    "of products and powers of columns the release holds what its job named, such as age^2 of one owner, and the "
+    "question regress answers what follows from that"
 )
 
 
@@ -184,8 +184,9 @@ def p_values(values: Floats, errors: Floats) -> list[float | None]:
 
 
 def others_than(moments: ReleasedMoments, label: str) -> list[str]:
-    """Return the names of all columns that a label is not, and no value of the same category; categories once each."""
-    sources = [name if name.partition("=")[0] in moments.names else name.partition("=")[0] for name in moments.names]
+    """Return the names of all columns but a label, values of the same category and products; categories once each."""
+    whole = [name for name in moments.names if name not in moments.factors]
+    sources = [name if name.partition("=")[0] in moments.names else name.partition("=")[0] for name in whole]
     return [name for name in dict.fromkeys(sources) if name not in (label, label.partition("=")[0])]
 
 

@@ -26,7 +26,10 @@ QUESTIONS: Mapping[str, Question] = {
     "partial-correlation": Question(partial_correlation, ("columns",), (), "correlation of pairs, given the others"),
     "inflation": Question(inflation, ("columns",), (), "variance inflation factors and the condition number"),
     "regress": Question(
-        regress, ("label", "columns", "ridge"), ("label",), "linear regression of any column on others"
+        regress,
+        ("label", "columns", "ridge", "weight"),
+        ("label",),
+        "linear regression of any column on others, and on terms of them",
     ),
     "ridge": Question(
         ridge, ("label", "columns"), ("label",), "the same with the ridge that is expected to miss least"

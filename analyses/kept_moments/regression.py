@@ -14,8 +14,11 @@ from analyses.kept_moments.answer import (
     explaining,
     intervals,
     numbers,
+    others_than,
     p_values,
 )
+from analyses.kept_moments.models.line_of_terms import regress_terms
+from analyses.kept_moments.models.terms import is_plain
 from analyses.kept_moments.redrawn import N_DRAWS, Likeness
 from analyses.least_squares.fit import fit
 from analyses.least_squares.line import line_of_units
@@ -24,7 +27,14 @@ from analyses.second_moments.ridge import RidgeSolution, solve
 from analyses.second_moments.spectrum import SimulatedNoise
 
 
-def regress(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *, ridge: float | None = None) -> Answer:
+def regress(
+    moments: ReleasedMoments,
+    label: str,
+    columns: Sequence[str] = (),
+    *,
+    ridge: float | None = None,
+    weight: str | None = None,
+) -> Answer:
     """Return the line of least squares of a column on others, in their own units: as a job of `least-squares` would.
 
     Errors by noise are those of `analyses.least_squares.fit`; by chance sigma^2 (S + r)^-1 S (S + r)^-1, with S the
@@ -37,11 +47,18 @@ def regress(moments: ReleasedMoments, label: str, columns: Sequence[str] = (), *
         columns: names of features, a category for all its values but the first; all others where none is named.
         ridge: penalty on the squared coefficients, in units of scaled rows; None for the least that keeps noise from
             being inverted.
+        weight: released column of the rows' weights. With it, or with terms that are no released columns among
+            `columns`, the line is that of `models.line_of_terms`.
 
     Raises:
         AnswerError: a column is not in the release or no feature is left, there is only noise, or the features are
-            singular.
+            singular; see also `regress_terms`.
     """
+    if weight is not None or not all(is_plain(moments, one) for one in columns):
+        if ridge is not None:
+            raise AnswerError("a ridge is for columns as they were released: leave out the ridge, or terms and weight")
+        asked = columns or [one for one in others_than(moments, label) if one != weight]
+        return regress_terms(moments, label, asked, weight)
     features = explaining(moments, label, columns)
     if ridge is not None and not ridge >= 0:
         raise AnswerError(f"the ridge must be at least 0, got {ridge:g}")

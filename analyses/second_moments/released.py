@@ -1,6 +1,6 @@
 """Noisy second moments as they were opened, with all that is public about them: what answers are computed from."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -32,6 +32,8 @@ class ReleasedMoments:
         zeros, widths: shape (columns,): see above.
         lower: lower bounds, shape (columns,), in the columns' own units; upper ones lie `widths` above.
         rows: the fewest and the most rows that can count, by the owners' declarations.
+        factors: name of a column that is a product to the names of its factors (`ColumnSchema.factors`), released or
+            not.
     """
 
     names: tuple[str, ...]
@@ -42,6 +44,7 @@ class ReleasedMoments:
     widths: Floats = field(repr=False)
     lower: Floats = field(repr=False)
     rows: tuple[int, int]
+    factors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, matrix: Floats, plan: GramPlan) -> "ReleasedMoments":
@@ -55,7 +58,15 @@ class ReleasedMoments:
         widths = np.array([column.upper - column.lower for column in columns])
         lower = np.array([column.lower for column in columns])
         constant = plan.constant * plan.unit
-        return cls(plan.column_names, matrix, constant, deviation_of(plan), plan.zeros, widths, lower, rows_of(plan))
+        factors = {
+            f"{owner.party}.{column.name}": tuple(f"{owner.party}.{one}" for one in column.factors)
+            for owner in (plan.schema_of(number) for number in plan.owners)
+            for column in owner.columns
+            if column.factors
+        }
+        return cls(
+            plan.column_names, matrix, constant, deviation_of(plan), plan.zeros, widths, lower, rows_of(plan), factors
+        )
 
     def part(self, names: Sequence[str]) -> "ReleasedMoments":
         """Return the moments of some columns, in this order.

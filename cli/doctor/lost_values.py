@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mpc.public_text import made_public
-from party.tables.kinds import DateKind, ListKind, YesNoKind
+from party.tables.kinds import BinsKind, DateKind, ListKind, YesNoKind
 from party.tables.looks.lost import CLIPPED, DROPPED, GAPS, UNNAMED, Lost, lost_of
 from party.tables.ratings_config import RatingsTableConfig
 from party.tables.sources.source import SourceError
@@ -86,7 +86,7 @@ def _fix(table: "TableConfig", one: Lost) -> str:
         return f"Correct `format`: dates are expected as {kind.format}."
     if isinstance(kind, YesNoKind):
         return "Correct `yes` and `no`: they list the texts that are true values and false values."
-    if isinstance(kind, ListKind):
+    if isinstance(kind, ListKind) and not isinstance(kind, BinsKind):
         return f"Correct `values`: they have to be those of the column{_capitals(kind.values, one.commonest)}."
     return "Correct the `kind` of the column."
 

@@ -3,13 +3,13 @@
 Needs polars, and is imported where a table is read (`party.tables.table.load_table`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
 from analyses.job.row_ids import Persons, digest_of_ids
-from analyses.job.schema import BlockSchema, Table
+from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from party.tables.config import TableConfig, TableOwner
 from party.tables.filters import Mask
 from party.tables.id_column import IdColumn, has_empty, is_text
@@ -17,7 +17,7 @@ from party.tables.identify import Identified, check_identified, fields_of, ident
 from party.tables.kept_values import KeptValues
 from party.tables.ratings import read_ratings
 from party.tables.ratings_config import RatingsTableConfig
-from party.tables.rows_of_source import OUT_OF_RANGE, read_rows
+from party.tables.rows_of_source import OUT_OF_RANGE, read_rows, with_products, without_products
 from party.tables.sources.source import SourceError
 from party.tables.spelling.ids import as_written
 
@@ -39,21 +39,25 @@ def read_contents(table: TableConfig, schema: BlockSchema, where: str | None, ow
         if not schema.admits(len(ratings.values)):
             raise SourceError(OUT_OF_RANGE)
         return Table(schema, np.empty((len(ratings.values), 0)), ratings=ratings)
-    kept = KeptValues(len(schema.columns), owner.table_memory_mib << 20, owner.data_dir)
+    # Rows of one id become one before their values are multiplied: the product must be that of the row that counts.
+    wanted = schema.columns if table.matching is None else without_products(table, schema.columns)
+    kept = _place_for(wanted, owner)
     most = schema.rows[1] if schema.rows is not None and table.matching is None else None
     conditions = {} if where is None else table.filters[where]
     in_memory, ids = table.key_columns, None
     if table.id_column is not None and table.matching is None:  # ids that only say which order the rows have
         in_memory = (table.person_column,) if table.person_column is not None else ()
         ids = IdColumn(table.id_column, table.make_source())
-    read = read_rows(table, schema.columns, in_memory, kept, most, conditions, ids)
+    read = read_rows(table, wanted, in_memory, kept, most, conditions, ids)
     keys = {name: _as_text(table, one) if name in table.text_columns else one for name, one in read.keys.items()}
     of_rows, found = _of_what_passes(table, keys, read.passes)
     if ids is not None:
         ids.check()
     values = read.values
     if table.matching is not None and found is not None:
-        values = one_row_each(table.matching, found, values, schema.columns)
+        values = one_row_each(table.matching, found, values, wanted)
+        if wanted != schema.columns:
+            values = with_products(table, values, wanted, schema.columns, _place_for(schema.columns, owner))
     left_out = 0 if found is None else kept.n_rows - len(found.rows)
     digest = b""
     if table.id_column is not None:
@@ -72,6 +76,10 @@ def read_contents(table: TableConfig, schema: BlockSchema, where: str | None, ow
         left_out=left_out,
         merged=kept.n_rows - left_out - len(values),
     )
+
+
+def _place_for(columns: Sequence[ColumnSchema], owner: TableOwner) -> KeptValues:
+    return KeptValues(len(columns), owner.table_memory_mib << 20, owner.data_dir)
 
 
 def _of_what_passes(

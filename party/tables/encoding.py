@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from party.tables.kinds import (
+    BinsKind,
     CategoryKind,
     ColumnKind,
     Constant,
@@ -161,6 +162,14 @@ def _places(kind: ColumnKind, given: pl.Series, form: _Form) -> _Codes:
     return _of_list(given, with_comma | kind.places, kind.gaps, form)
 
 
+def _bins(kind: ColumnKind, given: pl.Series, form: _Form) -> _Codes:
+    assert isinstance(kind, BinsKind), "the table of readers says so"
+    found = _numbers(kind, given, form)
+    values = found.codes.fill_null(0.0).fill_nan(0.0).to_numpy()
+    places = pl.Series(np.searchsorted(kind.edges[1:-1], values, side="right").astype(np.float64))
+    return found._replace(codes=places.set(found.codes.is_null() | found.codes.is_nan(), None))
+
+
 def _days(kind: ColumnKind, given: pl.Series, form: _Form) -> _Codes:
     assert isinstance(kind, DateKind), "the table of readers says so"
     gaps = days_of(pl.Series(kind.gaps, dtype=pl.String), kind.form).drop_nulls()
@@ -222,6 +231,7 @@ _READERS: Mapping[type[ColumnKind], Callable[[ColumnKind, pl.Series, _Form], _Co
     YesNoKind: _truths,
     OrdinalKind: _places,
     CategoryKind: _places,
+    BinsKind: _bins,
     DateKind: _days,
 }
 """Kind to what reads codes of it."""

@@ -9,6 +9,7 @@ its lower bound (`ColumnSchema.group`). `party.tables.encoding` keeps to that wh
 | number, integer | itself | the number |
 | yes/no | itself, bounds 0 and 1 | 1 for yes |
 | category | `NAME=VALUE` for each value, and `NAME=other` with `others = "other"`, bounds 0 and 1 | 1 in one of them |
+| bins | as a category whose values are intervals, `NAME=18..65` | 1 in the one that it lies in |
 | ordinal | itself, bounds 0 and the number of values less 1 | the place in the list |
 | date | itself | days since `since` |
 
@@ -16,10 +17,13 @@ With `missing = "column"` there is `NAME=missing`, 1 where the value is missing;
 """
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from datetime import date
+from decimal import Decimal
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictStr, model_validator
 
@@ -273,6 +277,45 @@ class CategoryKind(ListKind):
         return tuple(f"{name}={value}" for value in values)
 
 
+class BinsKind(CategoryKind):
+    """A number of which analyses see the interval alone that it lies in: a category of the intervals between edges.
+
+    A number belongs to the interval that begins with it; one below the first edge to the first, and one from the last
+    edge on to the last.
+
+    Attributes:
+        kind: says that it is one.
+        edges: ends of the intervals, in order, chosen without a look at the data.
+        values: the intervals, `18..65`; they follow from the edges.
+    """
+
+    kind: Literal["bins"]  # type: ignore[assignment]
+    edges: Annotated[tuple[Finite, ...], Field(min_length=3, max_length=MAX_VALUES + 1)]
+    others: Literal["refuse", "missing"] = "refuse"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _values_follow(cls, given: Any) -> Any:
+        edges = given.get("edges") if isinstance(given, Mapping) else None
+        if not isinstance(edges, list | tuple) or not all(type(one) in (int, float) for one in edges):
+            return given
+        if "values" in given or any(not a < b for a, b in pairwise(edges)):
+            raise ValueError("edges: must ascend, and stand in the place of `values`")
+        texts = [format(Decimal(repr(one)).normalize(), "f") for one in edges]
+        return {**given, "values": tuple(f"{a}..{b}" for a, b in pairwise(texts))}
+
+    @property
+    def listed(self) -> Mapping[str, Sequence[str]]:
+        """See `ColumnKind`: tables hold numbers, and no value of the list."""
+        return {}
+
+    def code_of_constant(self, value: float | date | str) -> float | None:
+        """See `ColumnKind`."""
+        if not isinstance(value, int | float) or not self.edges[0] <= value <= self.edges[-1]:
+            return None
+        return float(bisect_right(self.edges[1:-1], value))
+
+
 class DateKind(ColumnKind):
     """A date, as days since another one; of a time, its day.
 
@@ -318,7 +361,7 @@ class DateKind(ColumnKind):
 
 
 AnyColumnKind = Annotated[
-    NumberKind | IntegerKind | YesNoKind | OrdinalKind | CategoryKind | DateKind, Field(discriminator="kind")
+    NumberKind | IntegerKind | YesNoKind | OrdinalKind | CategoryKind | BinsKind | DateKind, Field(discriminator="kind")
 ]
 
 

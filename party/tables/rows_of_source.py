@@ -22,6 +22,9 @@ _EVERY_ROW: Mapping[str, Condition] = MappingProxyType({})
 ROWS_TURNED = 1 << 10
 """Rows of which columns become rows at once: each line of memory is written by eight columns, and is still near."""
 
+ROWS_MULTIPLIED = 1 << 16
+"""Rows of which products are in memory at once, where rows become one beforehand."""
+
 OUT_OF_RANGE = "its number of rows is outside the range that its owner declares"
 
 
@@ -69,7 +72,7 @@ def read_rows(
         SourceError: the source raises it, a column is not what its place asks for, there are no rows or more than most.
     """
     source = table.make_source()
-    asked = (*(column.source for column in wanted), *conditions)
+    asked = (*(column.source for column in without_products(table, wanted)), *conditions)
     numbers = list(dict.fromkeys(name for name in asked if name in table.bounds))
     encoded = list(dict.fromkeys(name for name in asked if name in table.columns))
     parts: list[pl.DataFrame] = []
@@ -93,7 +96,7 @@ def read_rows(
             others[name] += int(np.count_nonzero(encoding.others))
             if name in conditions:
                 passes.append(conditions[name].holds_of(name, table.columns[name], encoding))
-        block = _block_of(columns, wanted, batch.height)
+        block = _block_of(table, columns, wanted, batch.height)
         if passes:
             masks.append(np.logical_and.reduce(passes))
             block = block[masks[-1]]
@@ -122,7 +125,7 @@ def read_blocks(table: TableConfig, wanted: Sequence[ColumnSchema], start: int) 
         SourceError: the source raises it, or a column is not what its place asks for.
     """
     source = table.make_source()
-    asked = dict.fromkeys(column.source for column in wanted)
+    asked = dict.fromkeys(column.source for column in without_products(table, wanted))
     numbers = [name for name in asked if name in table.bounds]
     encoded = [name for name in asked if name in table.columns]
     for batch in source.batches_from(start, numbers, encoded):
@@ -130,18 +133,72 @@ def read_blocks(table: TableConfig, wanted: Sequence[ColumnSchema], start: int) 
         columns = {name: as_numbers(batch[name], source) for name in numbers}
         for name in encoded:
             columns |= encoded_by_kind(table, batch[name], source).columns
-        yield _block_of(columns, wanted, batch.height)
+        yield _block_of(table, columns, wanted, batch.height)
+
+
+def without_products(table: TableConfig, wanted: Sequence[ColumnSchema]) -> tuple[ColumnSchema, ...]:
+    """Return columns with the factors of products in place of these, each once."""
+    of_name = {column.name: column for column in table.encoded}
+    found: dict[str, ColumnSchema] = {}
+    for column in wanted:
+        found |= {one.name: one for one in ([of_name[name] for name in column.factors] or [column])}
+    return tuple(found.values())
+
+
+def with_products(
+    table: TableConfig,
+    values: NDArray[np.float64],
+    given: Sequence[ColumnSchema],
+    wanted: Sequence[ColumnSchema],
+    kept: KeptValues,
+) -> NDArray[np.float64]:
+    """Return rows of columns and products of such.
+
+    Args:
+        table: the owner's declaration.
+        values: shape (rows, given columns).
+        given: encoded columns.
+        wanted: some of them, and products of them.
+        kept: what keeps the values, empty.
+
+    Raises:
+        SourceError: there is no place for them.
+    """
+    for start in range(0, len(values), ROWS_MULTIPLIED):
+        part = values[start : start + ROWS_MULTIPLIED]
+        columns = {column.name: part[:, place] for place, column in enumerate(given)}
+        kept.append(_block_of(table, columns, wanted, len(part)))
+    return kept.finish()
 
 
 def _block_of(
-    columns: Mapping[str, NDArray[np.float64]], wanted: Sequence[ColumnSchema], n_rows: int
+    table: TableConfig, columns: Mapping[str, NDArray[np.float64]], wanted: Sequence[ColumnSchema], n_rows: int
 ) -> NDArray[np.float64]:
+    if any(column.factors for column in wanted):
+        of_name = {column.name: column for column in table.encoded}
+        columns = {**columns, **{c.name: product_of(c, columns, of_name) for c in wanted if c.factors}}
     block = np.empty((n_rows, len(wanted)))
     for start in range(0, n_rows, ROWS_TURNED):
         part = block[start : start + ROWS_TURNED]
         for place, column in enumerate(wanted):
             part[:, place] = columns[column.name][start : start + ROWS_TURNED]
     return block
+
+
+def product_of(
+    column: ColumnSchema, values: Mapping[str, NDArray[np.float64]], of_name: Mapping[str, ColumnSchema]
+) -> NDArray[np.float64]:
+    """Return the product of columns, each clipped to its bounds first: so it lies within its own, and is finite.
+
+    Args:
+        column: the product.
+        values: values of its factors among others.
+        of_name: their bounds.
+    """
+    found = np.ones(())
+    for name in column.factors:
+        found = found * np.clip(values[name], of_name[name].lower, of_name[name].upper)
+    return np.clip(found, column.lower, column.upper)
 
 
 def _check_batch(batch: pl.DataFrame, wanted: Sequence[str]) -> None:

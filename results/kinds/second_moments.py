@@ -114,9 +114,11 @@ class SecondMomentsResult(Result):
         """Return correlations of pairs; see `answer`."""
         return self.answer("correlation", columns=columns)
 
-    def regress(self, label: str, on: Sequence[str] = (), *, ridge: float | None = None) -> ReleaseAnswer:
-        """Return the linear regression of a column on others, all where none is named; see `answer`."""
-        return self.answer("regress", label=label, columns=on, ridge=ridge)
+    def regress(
+        self, label: str, on: Sequence[str] = (), *, ridge: float | None = None, weight: str | None = None
+    ) -> ReleaseAnswer:
+        """Return the linear regression of a column on others or on terms, all where none is named; see `answer`."""
+        return self.answer("regress", label=label, columns=on, ridge=ridge, weight=weight)
 
     def components(self, k: int = 2, columns: Sequence[str] = (), *, scale: bool = False) -> ReleaseAnswer:
         """Return principal components; see `answer`."""

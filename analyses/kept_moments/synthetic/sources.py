@@ -168,13 +168,13 @@ def _is_seen(moments: ReleasedMoments, left: Floats, right: Floats) -> bool:
 
 
 def layout_of(moments: ReleasedMoments, names: Sequence[str]) -> Layout:
-    """Return the layout of some columns, a category for all its values; of all where none is named.
+    """Return the layout of some columns, a category for all its values; of all but products where none is named.
 
     Raises:
         AnswerError: a column is not in the release, or is named twice.
     """
     found: list[str] = []
-    for name in names:
+    for name in names or [one for one in moments.names if one not in moments.factors]:
         values = [one for one in moments.names if one.partition("=")[0] == name]
         found += values or [name]
     return Layout.of(chosen(moments, found))

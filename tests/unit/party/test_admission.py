@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -104,6 +105,17 @@ async def test_what_is_plain_from_the_proposal_is_refused_at_once(tables, tmp_pa
     policy = Policy(limits=Rules(analysts=("grace",), columns={"people": ("x0",)}))
     federation = Federation(tables, tmp_path, policy=policy)
     with pytest.raises(RefusalError, match=r"by its policy: analyst 'ada' is not .*; column 'x1'"):
+        await federation.propose(job_of(1.0))
+
+
+async def test_the_factors_of_a_product_are_what_a_policy_is_asked_about(tables, tmp_path):
+    """A product with a column that may not be used tells that column."""
+    schema = tables["bank"].schema
+    columns = (schema.columns[0], schema.columns[1].model_copy(update={"name": "x0*x1", "factors": ("x0", "x1")}))
+    brought = replace(tables["bank"], schema=schema.model_copy(update={"columns": columns}))
+    policy = Policy(limits=Rules(columns={"people": ("x0",)}))
+    federation = Federation({**tables, "bank": brought}, tmp_path, policy=policy)
+    with pytest.raises(RefusalError, match=r"column 'x1' of table 'people' may not be used"):
         await federation.propose(job_of(1.0))
 
 

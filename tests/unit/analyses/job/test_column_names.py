@@ -1,6 +1,6 @@
 import pytest
 
-from analyses.job.column_names import MAX_COLUMNS, expanded, expanded_fields, expanded_names
+from analyses.job.column_names import MAX_COLUMNS, expanded, expanded_fields, expanded_names, factors_in, spelled
 from analyses.job.job import Job, JobError, JobInput
 
 
@@ -35,6 +35,26 @@ def test_a_range_stands_for_its_columns_and_any_other_name_for_itself(name, colu
 def test_what_looks_like_a_range_and_is_none_is_refused_by_name(name, words):
     with pytest.raises(ValueError, match=words):
         expanded(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "factors"),
+    [
+        ("age*income", ("age", "income")),
+        ("age^3", ("age", "age", "age")),
+        ("age^2*risk=high", ("age", "age", "risk=high")),
+        ("a^2*age", ("a^2", "age")),
+        ("age", None),
+        ("age^1", None),
+        ("age^5", None),
+        ("age*name", None),
+        ("age**age", None),
+    ],
+)
+def test_the_name_of_a_product_says_its_factors_and_a_known_name_is_no_power(name, factors):
+    assert factors_in(name, {"age", "income", "risk=high", "a^2"}) == factors
+    if factors is not None:
+        assert spelled(factors) == name
 
 
 def test_names_keep_their_order_and_fields_belong_to_one_name():

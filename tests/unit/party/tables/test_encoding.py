@@ -17,6 +17,7 @@ NUMBER = {"kind": "number", "bounds": [0, 10]}
 REGION = {"kind": "category", "values": ["north", "south"]}
 JOINED = {"kind": "date", "bounds": [date(2000, 1, 1), date(2020, 1, 1)]}
 ANSWER = {"kind": "yes/no"}
+AGES = {"kind": "bins", "edges": [0, 18, 65, 120]}
 SCHOOL = {"kind": "ordinal", "values": ["none", "school", "university"]}
 GAP_COLUMN = {"missing": "column"}
 
@@ -47,6 +48,12 @@ def columns_of(declared, values, **options):
         (REGION, ["south", "north "], {"c=north": [0.0, 1.0], "c=south": [1.0, 0.0]}),
         ({"kind": "category", "values": ["1", "2"]}, [2, 1], {"c=1": [0.0, 1.0], "c=2": [1.0, 0.0]}),
         (REGION, pl.Series("c", ["south"], dtype=pl.Categorical), {"c=north": [0.0], "c=south": [1.0]}),
+        (
+            AGES,
+            ["17.9", "18", "-5", "200"],
+            {"c=0..18": [1, 0, 1, 0], "c=18..65": [0, 1, 0, 0], "c=65..120": [0, 0, 0, 1]},
+        ),
+        ({**AGES, "edges": [-0.5, 0.25, 1e6]}, [0.25, 0.2], {"c=-0.5..0.25": [0, 1], "c=0.25..1000000": [1, 0]}),
         (SCHOOL, ["university", "none"], {"c": [2.0, 0.0]}),
         (JOINED, ["2000-01-02", "1999-12-31"], {"c": [1.0, -1.0]}),
         (JOINED, [date(2000, 2, 1)], {"c": [31.0]}),
@@ -103,6 +110,30 @@ def test_numbers_of_another_list_of_yes_and_no_are_not_one_and_zero():
     assert columns_of(ONE_TWO, [1, 2]) == {"c": [0.0, 1.0]}
     assert encoded(ONE_TWO, [0]).others.tolist() == [True]
     assert columns_of({**ANSWER, "yes": ["ja"], "no": ["nein"]}, [1, 0]) == {"c": [1.0, 0.0]}
+
+
+def test_a_gap_of_bins_is_in_none_of_them_or_where_the_owner_says():
+    column = columns_of({**AGES, **GAP_COLUMN, "gaps": ["-1"]}, ["20", "", "-1.0"])
+    assert column == {"c=0..18": [0, 0, 0], "c=18..65": [1, 0, 0], "c=65..120": [0, 0, 0], "c=missing": [0, 1, 1]}
+    assert columns_of({**AGES, "missing": {"value": 65}}, [None, 1.0])["c=65..120"] == [1, 0]
+    assert encoded(AGES, ["much", "1"]).others.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"edges": [0, 18, 18]}, "edges: must ascend"),
+        ({"edges": [0, float("nan"), 18]}, "edges: must ascend"),
+        ({"values": ["0..18", "18..65"]}, "in the place of `values`"),
+        ({"edges": [0, 1]}, "at least 3 items"),
+        ({"edges": [0, 1, float("inf")]}, "finite"),
+        ({"missing": {"value": 121}}, "must be a value of the column"),
+        ({"others": "other"}, "others"),
+    ],
+)
+def test_edges_that_make_no_intervals_are_refused(wrong, words):
+    with pytest.raises(ValidationError, match=words):
+        KINDS.validate_python({**AGES, **wrong})
 
 
 def test_fractions_of_codes_and_zeros_in_front_are_other_values():

@@ -64,6 +64,37 @@ def test_the_catalogue_knows_the_columns_by_both_names(config):
         listed.schema_of(asks_for("region=west"))
 
 
+def test_a_job_names_products_of_columns_which_are_those_of_clipped_values(make_config, tmp_path):
+    (tmp_path / "visits.csv").write_text("stay,region,income\n40,south,12.5\n-3,east,\n3,north,1e300\n")
+    config = make_config(bounds={"stay": [0, 30]}, columns=COLUMNS)
+    asked = asks_for("stay^2", "income*stay", "stay*region")
+    schema, table = describe_table(config, asked), load_table(config, asked)
+    names = ["stay^2", "income*stay", "stay*region:north", "stay*region:south", "stay*region:other"]
+    assert [column.name for column in schema.columns] == names
+    assert [(column.lower, column.upper) for column in schema.columns] == [(0, 900), (0, 600), *[(0, 30)] * 3]
+    assert [column.group for column in schema.columns] == [None, None, *["stay*region"] * 3]
+    assert schema.columns[3].factors == ("stay", "region=south")
+    assert table.values.tolist() == [[900, 375, 0, 30, 0], [0, 0, 0, 0, 0], [9, 60, 3, 0, 0]]
+    assert type(schema).from_json(schema.canonical_json()) == schema
+    assert "factors" not in describe_table(config, asks_for()).canonical_json()
+
+
+def test_a_product_of_rows_of_one_id_is_that_of_the_row_that_counts(make_config, tmp_path):
+    (tmp_path / "visits.csv").write_text("id,stay,cost\na,2,10\na,4,30\nb,5,1\n")
+    matching = {"columns": ["id"], "duplicates": "mean"}
+    config = make_config(bounds={"stay": [0, 30], "cost": [0, 100]}, matching=matching)
+    table = load_table(config, asks_for("stay*cost", "stay"))
+    assert table.values.tolist() == [[60.0, 3.0], [5.0, 5.0]]  # 3 * 20, and not (20 + 120) / 2
+
+
+@pytest.mark.parametrize(
+    "name", ["stay*id", "stay^9", "stay*", "income*income*income*stay^2", "region=north*region=south"]
+)
+def test_what_is_no_product_of_public_columns_is_refused_by_its_name(config, name):
+    with pytest.raises(TableError, match=re.escape(f"{name!r} has no public bounds")):
+        describe_table(config, asks_for(name))
+
+
 @pytest.mark.parametrize("name", ["region", "region=south"])
 def test_columns_on_request_have_either_name(make_config, name):
     config = make_config(bounds={"stay": [0, 30]}, columns=COLUMNS, on_request=[name])
