@@ -103,16 +103,21 @@ def test_a_weighted_line_is_that_of_the_rows(case, names, columns):
     assert found.table["chance_error"] == pytest.approx(robust.tolist(), rel=0.12)
 
 
-def test_intervals_of_terms_hold_over_releases():
-    """Five coefficients of 60 samples: 95 % of 300 hold, but for three standard errors of 60 runs."""
-    held, rng = [], np.random.default_rng(5)
-    names = ["bank.age", "bank.age^2", "clinic.owns", "bank.age*clinic.owns"]
-    true = [0.3, -0.004, 0.0, 0.05, 6.2]
-    for seed in range(60):
-        tables, _ = tables_of(100 + seed, 40_000)
-        found = ask(released(tables, plan_of(tables, epsilon=20.0), rng), "regress", label="bank.income", columns=names)
-        held += [low <= value <= high for (low, high), value in zip(found.table["interval"], true, strict=True)]
-    assert 0.95 - 3 * np.sqrt(0.95 * 0.05 / 60) < np.mean(held) <= 1
+@pytest.mark.parametrize("weight", [None, "bank.weight"])
+def test_errors_by_noise_are_those_of_many_releases(weight):
+    tables, _ = tables_of(2, 40_000)
+    columns = ["bank.age", "clinic.owns", "bank.age*clinic.owns"] if weight is None else ["clinic.risk"]
+    given = {"label": "bank.income", "columns": columns, "weight": weight}
+    quiet, rng = released(tables, plan_of(tables, epsilon=20.0)), np.random.default_rng(5)
+    exact, found = np.array(ask(quiet, "regress", **given).table["per_unit"]), []
+    for _ in range(60):
+        draw = rng.normal(size=quiet.matrix.shape)
+        noisy = replace(quiet, matrix=quiet.matrix + quiet.deviation * (draw + draw.T) / np.sqrt(2))
+        found.append(ask(noisy, "regress", **given).table)
+    off = np.array([one["per_unit"] for one in found]) - exact
+    errors = np.array([one["noise_error"] for one in found])
+    assert np.sqrt((off**2).mean(axis=0)) / errors.mean(axis=0) == pytest.approx(1, abs=0.3)
+    assert 0.95 - 3 * np.sqrt(0.95 * 0.05 / 60) < np.mean(np.abs(off) <= 1.96 * errors) <= 1
 
 
 @pytest.mark.parametrize(
