@@ -220,8 +220,12 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> TableSumPlan:
 def _worst_rounding(params: TableSumParams, rows: RowVectors, n_parties: int) -> float:
     if params.units is None:
         return 0.0
-    each = 0.5 if params.row_norm is None else 1.0  # rows near their norm are rounded toward zero
-    return n_parties * params.max_rows * (rows.largest_entry // params.units) * each
+    return n_parties * params.max_rows * (rows.largest_entry // params.units) * rounding_of_entry(params)
+
+
+def rounding_of_entry(params: TableSumParams) -> float:
+    """Return how far rounding moves an entry of a row at worst, in units: rows near their norm go toward zero."""
+    return 0.5 if params.row_norm is None else 1.0
 
 
 def planned_units(job: Job, params: TableSumParams, schemas: tuple[BlockSchema, ...]) -> int:

@@ -33,7 +33,7 @@ from analyses.rows.own_values import zeros_if_raised
 from analyses.rows.surplus import counting_rows, n_surplus, own_key
 from analyses.sums.forecast import forecast, signal
 from analyses.sums.parameters import TableSumParams
-from analyses.sums.plan import TableSumPlan, plan
+from analyses.sums.plan import TableSumPlan, plan, rounding_of_entry
 from analyses.sums.reference import reference, value_of
 from analyses.sums.round import HISTOGRAM, MEAN, SUM, participation, topology_of_parties
 from analyses.sums.row_vectors import BinnedRows, ScaledRows, WeightedRows
@@ -156,7 +156,7 @@ def errors_of(plan: TableSumPlan, total: Integers, n_survivors: int) -> dict[str
     the ratio m of a noisy sum to a noisy weight w, whose errors are independent and each s. By the delta method it is
     off by s sqrt(1 + m^2) / w in scaled units, as long as s is small beside w; without a mean there is none.
     `standard_error_of_weight` is s. `worst_rounding` is how far rounding may have moved each column's sum, whatever the
-    rows hold (`TableSumPlan.worst_rounding`).
+    rows hold (`TableSumPlan.worst_rounding`), or its mean: no further than the value of any row.
     """
     deviation = 0.0 if plan.noise is None else math.sqrt(plan.noise.variance(n_survivors))
     if isinstance(plan.rows, BinnedRows):
@@ -171,6 +171,7 @@ def errors_of(plan: TableSumPlan, total: Integers, n_survivors: int) -> dict[str
         return {
             "standard_errors": None if of_mean is None else of_mean.tolist(),
             "standard_error_of_weight": deviation / plan.rows.rows.units,
+            "worst_rounding": (rounding_of_entry(plan.params) / plan.rows.rows.units * scales).tolist(),
             **({"n_rows_standard_error": deviation / plan.rows.rows.units} if plan.rows.weight_column is None else {}),
         }
     assert isinstance(plan.rows, ScaledRows)

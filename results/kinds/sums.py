@@ -20,6 +20,9 @@ from results.generic.text import (
     table_lines,
 )
 
+SMALL = 0.1
+"""Standard errors that rounding may come to, at worst, without a word: so planned units leave it."""
+
 MOST_NAMED = 8
 """Members whose names stand below a picture; of more, their number does."""
 
@@ -144,12 +147,14 @@ class HistogramResult(Result):
 
 
 def _table_lines(fields: Mapping[str, Any], table: dict[str, list[Any]], errors: list[float] | None) -> list[str]:
-    """Return a table of names and values, with the errors of the values beside them."""
+    """Return a table of names and values, with the errors of the values, and of rounding unless small, beside them."""
+    rounding = fields.get("worst_rounding", ())
+    is_small = [error is not None and one <= SMALL * error for one, error in zip(rounding, errors or [], strict=False)]
     if errors is not None and any(errors):
         found = list(table)[-1]
         table[found], table["+-"] = columns_alike(table[found], half_intervals(errors))
-    if any(fields.get("worst_rounding", ())):
-        table["rounding at most"] = fields["worst_rounding"]
+    if any(rounding) and not (is_small and all(is_small)):
+        table["rounding at most"] = rounding
     return [*table_lines(table), *(["+- is half of a 95 % interval, by noise alone"] if "+-" in table else [])]
 
 

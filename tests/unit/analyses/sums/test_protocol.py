@@ -23,6 +23,7 @@ from mpc.local.network import LocalNetwork, local_names
 from mpc.protocol.session import COORDINATOR
 from mpc.secagg.errors import LeftBehindError, TooFewMembersError
 from mpc.secagg.stage import Stage
+from results.registry import lines_of
 
 N = 7
 PARTIES = tuple(f"party-{i}" for i in range(1, N + 1))
@@ -450,6 +451,17 @@ def test_rounding_moves_an_exact_sum_by_little_and_never_by_more_than_stated():
     assert (off <= np.array(result["worst_rounding"])).all()
     assert off[0] < 6 * np.sqrt(280 / 12) * 30 / 16
     assert result["standard_errors"] == [0.0, 0.0]
+
+
+def test_rounding_moves_a_mean_by_no_more_than_stated_and_text_says_where_that_is_much():
+    tables = [Table(make_schema(party, ((-30.0, 30.0), (-1.0, 1.0))), np.full((20, 2), 0.9)) for party in PARTIES]
+    result, *_ = run(make_job(**MEAN, parameters={"max_rows": 40, "units": 16}), tables)
+    off = np.abs(np.array(result["mean"]) - 0.9)
+    assert 0.02 < off[1] <= result["worst_rounding"][1] == 1 / 32
+    assert off[0] <= result["worst_rounding"][0] == 30 / 32
+    assert "rounding at most" in lines_of("secure-mean", result)[0]
+    fine = run(make_job(**MEAN, **PRIVATE, parameters={"max_rows": 40}), tables)[0]
+    assert "rounding at most" not in lines_of("secure-mean", fine)[0]
 
 
 @pytest.mark.parametrize("analysis", ["secure-sum", "secure-mean"])
