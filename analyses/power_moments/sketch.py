@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.job.forecast import NORMAL_95
 from dp.cost.events.discrete_gaussian import DiscreteGaussianDpEvent
 from dp.cost.group import GaussianEvent, for_rows
 from dp.cost.views import ADJACENCY, RECORD, Protected, View
@@ -81,9 +82,16 @@ class MomentSketch:
     def estimate(self, noisy_sketch: Integers) -> tuple[float, float]:
         """Return the second moment and its standard error from the sum of all parties' noisy sketches.
 
-        The mean square has mean ||x||^2 plus the sum of the variances, which is subtracted: unbiased. The entries are
-        independent and alike, so their spread tells the error, of sketch and noise together.
+        The mean square has mean ||x||^2 plus the sum V of the variances, which is subtracted: unbiased. The entries are
+        independent and alike, so their spread tells the error, of sketch and noise together. That of the noise alone is
+        known: squares of normal numbers of variance ||x||^2 + V have a deviation of sqrt(2) times it, which less what
+        the sketch has of its own, sqrt(2) ||x||^2 at most, is there whatever the rows are. A spread of few entries is
+        stretched like Student's, so that 1.96 errors hold the moment about as often as they should.
         """
-        squares = noisy_sketch.astype(np.float64) ** 2
-        moment = float(squares.mean()) - float(sum(self.variances))
-        return moment, float(squares.std(ddof=1)) / self.n_rows**0.5
+        from scipy.special import stdtrit  # slow to import, and only this method needs it
+
+        squares, of_noise = noisy_sketch.astype(np.float64) ** 2, float(sum(self.variances))
+        moment = float(squares.mean()) - of_noise
+        least = (2 * ((max(moment, 0.0) + of_noise) ** 2 - max(moment, 0.0) ** 2)) ** 0.5
+        stretch = float(stdtrit(self.n_rows - 1, 0.975)) / NORMAL_95
+        return moment, stretch * max(float(squares.std(ddof=1)), least) / self.n_rows**0.5

@@ -49,3 +49,14 @@ def test_the_moment_is_estimated_without_bias_and_its_error_stated(variances):
     if len(variances) > 1:
         assert sum(variances) > 8 * moments.std() / np.sqrt(200)
     assert np.sqrt(np.mean(errors**2)) == pytest.approx(moments.std(), rel=0.15)
+
+
+def test_errors_of_few_entries_hold_the_moment_about_as_often_as_they_should():
+    sketch, rng, values = MomentSketch(8, (3, 3), 4), np.random.default_rng(2), np.arange(1, 5)
+    for size, least in ((1, 0.87), (20, 0.82)):  # mostly noise, mostly sketch: squares of few entries are skewed
+        x = np.tile(values, size)
+        signs = rng.choice([-1, 1], (600, 8, len(x)))
+        noise = rng.normal(0, sum(sketch.variances) ** 0.5, (600, 8)).round().astype(np.int64)
+        found = [sketch.estimate(entries) for entries in (signs @ x + noise)]
+        held = [abs(moment - float(x @ x)) < 1.96 * error for moment, error in found]
+        assert least < np.mean(held) < 0.99
