@@ -1,5 +1,6 @@
 """Cross-tables: rows by the categories of some columns from above to below, and of one from left to right."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -131,4 +132,5 @@ def _labels(grid: Grid) -> dict[str, list[Any]]:
 
 
 def _cell(count: float, half: float, is_seen: bool) -> str:
-    return f"{count:.0f} +-{half:.0f}" if is_seen else f"<{max(0.0, count) + half:.0f}"
+    """Return a count as text; of one that is not larger than noise the least whole number above its interval."""
+    return f"{count:.0f} +-{half:.0f}" if is_seen else f"<{math.floor(max(0.0, count) + half) + 1:.0f}"

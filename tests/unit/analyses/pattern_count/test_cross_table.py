@@ -45,11 +45,12 @@ def test_as_text_it_is_a_table_whose_noise_is_no_finding():
     assert lines[:6] == [
         "rows by bank.region, and by shop.loyal from left to right",
         "bank.region       0       1   2    total",
-        "north        50 +-2      <2  <2   48 +-3",
+        "north        50 +-2      <3  <2   48 +-3",
         "south        20 +-2  31 +-2  <3   52 +-3",
         "total        70 +-3  32 +-3  <3  100 +-5",
         "+- is half of a 95 % interval; < is a count that is not distinguishable from 0",
     ]
+    assert "<0" not in "".join(lines_of("cross-table", result(np.zeros((2, 3)), 1e-5)))
 
 
 def test_as_a_picture_its_cells_are_shaded_and_noise_alone_is_not_drawn():
