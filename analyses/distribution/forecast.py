@@ -1,7 +1,7 @@
 """The errors of a distribution before anybody has answered."""
 
 from collections.abc import Callable
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,7 @@ _OF_TREES = (
 _CASES = ("even", "middle", "lower")
 """Cases of `_shares` that the ranges of an error cover; the first is that of the forecast."""
 
+_TOO_FEW = "The spread of so few responses tells no error."
 _LONG = "The coordinator's estimate takes about"
 WORTH_SAYING_S = 5.0
 
@@ -109,6 +110,8 @@ def forecast_of_responses(
     best, error, bad = (
         (upper - lower) * _error_of_mean(params, mechanism, n_responses, at) for at in ("middle", "even", "ends")
     )
+    if not isfinite(best + error + bad):
+        return Forecast(not_forecast=(_TOO_FEW,))
     mean = Quantity("closed_mean", unit, error, None, None, lower, upper, min(best, error, bad), max(best, error, bad))
     if isinstance(mechanism, SignResponse):
         return Forecast((mean,), (*assumptions, _OF_SIGNS))

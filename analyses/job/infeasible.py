@@ -30,7 +30,7 @@ def why_infeasible(make: MakePlan, signal_of: SignalOf, job: Job, schemas: Seque
     if signal is None or not signal.is_infeasible or job.target is None:
         return ""
     helping = [] if (epsilon := _enough(make, signal_of, job, schemas, signal)) is None else [_of_epsilon(epsilon)]
-    if signal.largest > 0:
+    if signal.largest > 0 and signal.noise < math.inf:
         helping.append(
             f"about {_rounded_up((signal.noise / signal.largest) ** (1 / signal.rows_power)):g} times the rows"
         )

@@ -217,3 +217,11 @@ def test_the_page_has_every_method_with_its_ways_and_the_errors_that_are_forecas
             asked = survey_question(method=name.strip("`"), epsilon=epsilon, range=(0, 1), buckets=256)
             found = plan_of(asked, 10_000).forecast.quantities[0].standard_error
             assert float(error) == pytest.approx(found, abs=6e-5), (epsilon, name)
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "masked"])
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_forecast_of_hardly_any_responses_is_numbers_or_says_that_there_are_none(method, members):
+    plan = plan_of(survey_question(method=method), members)
+    json.dumps(plan.as_dict(), allow_nan=False)
+    assert plan.forecast.quantities or plan.forecast.not_forecast
