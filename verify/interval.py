@@ -35,6 +35,9 @@ class Interval:
         """Return the narrowest interval of a number; a float counts as the number that it is exactly."""
         if isinstance(value, Interval):
             return value
+        if isinstance(value, int):
+            whole = Decimal(value)
+            return cls(_DOWN.plus(whole), _UP.plus(whole))
         exact = Fraction(value)
         top, bottom = Decimal(exact.numerator), Decimal(exact.denominator)
         return cls(_DOWN.divide(top, bottom), _UP.divide(top, bottom))
@@ -51,6 +54,8 @@ class Interval:
 
     def __mul__(self, other: "Number | Interval") -> "Interval":
         o = Interval.of(other)
+        if self.low >= 0 and o.low >= 0:  # most of them, a quarter of the work
+            return Interval(_DOWN.multiply(self.low, o.low), _UP.multiply(self.high, o.high))
         pairs = [(a, b) for a in (self.low, self.high) for b in (o.low, o.high)]
         return Interval(min(_DOWN.multiply(*p) for p in pairs), max(_UP.multiply(*p) for p in pairs))
 
@@ -58,6 +63,8 @@ class Interval:
         o = Interval.of(other)
         if o.low <= 0 <= o.high:
             raise ZeroDivisionError("the divisor may be 0")
+        if self.low >= 0 and o.low > 0:
+            return Interval(_DOWN.divide(self.low, o.high), _UP.divide(self.high, o.low))
         pairs = [(a, b) for a in (self.low, self.high) for b in (o.low, o.high)]
         return Interval(min(_DOWN.divide(*p) for p in pairs), max(_UP.divide(*p) for p in pairs))
 

@@ -29,6 +29,25 @@ def test_arithmetic_contains_what_fractions_say(x, y):
         assert contains(a / b, x / y)
 
 
+@pytest.mark.parametrize("n", [10**70 + 1, -(10**70) - 1])
+def test_a_whole_number_of_more_digits_lies_between_two(n):
+    assert contains(Interval.of(n), n)
+
+
+ENDS = st.tuples(NUMBERS, NUMBERS).map(sorted)
+
+
+@given(ENDS, ENDS, st.fractions(0, 1, max_denominator=9), st.fractions(0, 1, max_denominator=9))
+def test_arithmetic_of_wide_intervals_contains_what_their_numbers_give(ends, others, part, other_part):
+    a, b = (Interval(Interval.of(low).low, Interval.of(high).high) for low, high in (ends, others))
+    x, y = (low + (high - low) * at for (low, high), at in ((ends, part), (others, other_part)))
+    assert contains(a + b, x + y)
+    assert contains(a - b, x - y)
+    assert contains(a * b, x * y)
+    if not b.low <= 0 <= b.high:
+        assert contains(a / b, x / y)
+
+
 @given(st.fractions(min_value=Fraction(1, 1000), max_value=100, max_denominator=10**6))
 def test_functions_undo_each_other_and_are_narrow(x):
     a = Interval.of(x)
