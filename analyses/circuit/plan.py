@@ -142,7 +142,7 @@ class CircuitPlan(Plan):
     @property
     def delta_of_releases(self) -> float:
         """See `Plan`: masked openings take the rest."""
-        return self.job.privacy.delta - masked_delta(self.job, self.n_masked, self.protected)
+        return super().delta_of_releases - masked_delta(self.job, self.n_masked, self.protected)
 
     @property
     def standard_errors(self) -> list[float]:
@@ -375,7 +375,8 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> CircuitPlan:
         return ResidueField(_n_primes(total, program, ranges, job.t)).half_order  # that of the field which is needed
 
     try:
-        noise, n_primes = with_proofs(calibrated, bound_of, proven, beside, protected)
+        n_noises = len(job.compute_parties)
+        noise, n_primes = with_proofs(calibrated, bound_of, proven, beside, protected, n_noises)
     except CalibrationError as error:
         raise JobError(f"privacy: {error}") from error
     except (FieldTooSmallError, TooFewPartiesError) as error:

@@ -20,7 +20,7 @@ from analyses.clustering.estimators.pattern import PatternEstimator
 from analyses.clustering.local_clustering import LocalClustering, Method
 from analyses.job.declared_rows import JointRowsParams, declared_rows, parameters_of
 from analyses.job.job import Finite, Job, JobError, PrivacyTarget
-from analyses.job.norm_bounds import Bounds
+from analyses.job.norm_bounds import Bounds, noise_delta
 from analyses.job.plan import Plan, check_roster, check_schemas
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
@@ -321,6 +321,7 @@ def _local(
 ) -> tuple[LocalClustering, ...]:
     """Return the local clustering of each owner, with the least noise that the remaining budget allows."""
     budget, of_counting = job.privacy, counting.events(job.privacy.view)
+    delta = budget.delta - noise_delta(counting.norm_bounds, len(job.compute_parties))
 
     def with_noise(noise: int) -> tuple[LocalClustering, ...]:
         return tuple(
@@ -330,6 +331,6 @@ def _local(
 
     def spends(noise: int) -> float:
         of_centres = chain.from_iterable(one.mechanism.events(budget.view) for one in with_noise(noise))
-        return composed_epsilon((*of_centres, *of_counting), budget.delta, near=budget.epsilon).epsilon
+        return composed_epsilon((*of_centres, *of_counting), delta, near=budget.epsilon).epsilon
 
-    return with_noise(least_noise(spends, SKELLAM_LADDER, epsilon=budget.epsilon, delta=budget.delta))
+    return with_noise(least_noise(spends, SKELLAM_LADDER, epsilon=budget.epsilon, delta=delta))

@@ -99,7 +99,8 @@ class Plan(PublicModel):
                 "order": bound.order,
                 "order_at_edge": bound.order_at_edge,
             }
-        return {"security": self.job.security, "views": views}
+        besides = self.delta_of_noise_proofs
+        return {"security": self.job.security, "delta_of_noise_proofs": besides, "views": views}
 
     def report_of_releases(self) -> dict[str, Any]:
         """Return the privacy cost of all that the job releases, as JSON data (`dp.cost.report`)."""
@@ -115,8 +116,18 @@ class Plan(PublicModel):
 
     @property
     def delta_of_releases(self) -> float:
-        """The delta of all releases together."""
-        return self.job.privacy.delta
+        """The delta of all releases together: what proofs of noise leave of the job's."""
+        return self.job.privacy.delta - self.delta_of_noise_proofs
+
+    @property
+    def delta_of_noise_proofs(self) -> float:
+        """How much of delta the proofs of noise take; 0 where nothing is proven."""
+        if not self.norm_bounds:
+            return 0.0
+        from analyses.job.norm_bounds import noise_delta
+
+        drawn = (len(one.members) * one.times for one in self.releases if one.members == self.compute_members)
+        return noise_delta(self.norm_bounds, sum(drawn))
 
     @property
     def norm_bounds(self) -> "Bounds":

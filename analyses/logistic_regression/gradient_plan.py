@@ -238,7 +238,8 @@ def plan_gradients(job: Job, schemas: Sequence[BlockSchema], params: LogisticReg
         return most_sampled * largest_entry + mechanism.noise_tail_bound(LOG2_WRAP_PROBABILITY)
 
     try:
-        mechanism, n_primes = with_proofs(calibrated, bound_of, proven, job.privacy, protected)
+        n_noises = len(job.compute_parties) * sampling.n_steps
+        mechanism, n_primes = with_proofs(calibrated, bound_of, proven, job.privacy, protected, n_noises)
     except CalibrationError as error:
         raise JobError(f"privacy: {error}") from error
     except (FieldTooSmallError, TooFewPartiesError) as error:

@@ -292,7 +292,8 @@ def _calibrated(
             return params.max_rows + noise.noise_tail_bound(LOG2_WRAP_PROBABILITY)
 
         proven = _proven_bounds(job, shape, params.max_rows)
-        noise, n_primes = with_proofs(calibrated, bound_of, proven, job.privacy, protected)
+        n_noises = len(job.compute_parties)
+        noise, n_primes = with_proofs(calibrated, bound_of, proven, job.privacy, protected, n_noises)
         return PatternCountPlan(job=job, schemas=schemas, n_primes=n_primes, params=params, **noise_fields(noise))
     if params.max_rows > MAX_SLOTS:
         raise JobError(f"parameters.max_rows: method {params.method!r} supports at most {MAX_SLOTS} rows")

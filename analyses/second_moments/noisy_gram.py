@@ -54,7 +54,8 @@ def calibrate_gram(job: Job, schemas: Sequence[BlockSchema], rows: RowBounds, ma
         return max_rows * rows.largest + mechanism.noise_tail_bound(LOG2_WRAP_PROBABILITY)
 
     try:
-        return with_proofs(calibrated, bound_of, proven_bounds(job, schemas, rows, max_rows), job.privacy, protected)
+        proven, n_noises = proven_bounds(job, schemas, rows, max_rows), len(job.compute_parties)
+        return with_proofs(calibrated, bound_of, proven, job.privacy, protected, n_noises)
     except CalibrationError as error:
         raise JobError(f"privacy: {error}") from error
     except (FieldTooSmallError, TooFewPartiesError) as error:

@@ -55,7 +55,8 @@ def check_charge(plan):
             assert kept.epsilon(delta) >= alone
             if RenyiFilter.of_budget(1.0, delta).covers(kept.curve, kept.n_events):
                 assert alone <= 1.0
-    delta = plan.job.privacy.delta - report.get("program", {}).get("delta_of_masked_openings", 0)
+    masked = report.get("program", {}).get("delta_of_masked_openings", 0)
+    delta = plan.job.privacy.delta - report.get("delta_of_noise_proofs", 0) - masked
     worst = max(report["views"][view]["epsilon"] for view in stated)
     assert cost.epsilon(delta).epsilon == worst
     assert not cover_of(kept, worst * 0.999, delta).is_covered

@@ -1,5 +1,6 @@
 """The table of docs/threat-model.md, deviation by deviation: each cell names a test; tests that it alone needs."""
 
+import json
 import re
 from functools import cache, partial
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from deviations import CASES, plan_of, run_once, with_another_row
 from lying_dealers import with_another_residue
 
-from analyses.job.job import Job
+from analyses.job.job import Job, JobError
 from analyses.job.norm_bounds import projections_of
 from analyses.registry import analysis_of
 from analyses.run_locally import local_network, run_plan
@@ -156,6 +157,26 @@ def test_projections_beside_a_matrix_cost_hardly_any_noise():
     bound = composed_epsilon(proven.privacy_events("coalition"), proven.job.privacy.delta)
     assert bound.order is None
     assert bound.epsilon <= proven.job.privacy.epsilon
+
+
+@pytest.mark.parametrize("case", ["principal components", "logistic regression by gradients, order 1"])
+def test_proofs_of_noise_take_their_part_of_delta(case):
+    """2^-40 for each party and release; the epsilon that is stated is that of the delta which is left."""
+    tables = CASES[case].tables()
+    trusted, proven = (plan_of(CASES[case], tables, security=security) for security in ("semi-honest", "malicious"))
+    n_steps = proven.sampling.n_steps if case.startswith("logistic") else 1
+    report, besides = proven.privacy_report(), n_steps * proven.n_parties * 2.0**-40
+    assert n_steps > 1 or case == CASE.name
+    assert report["delta_of_noise_proofs"] == besides
+    assert "delta_of_noise_proofs" not in trusted.privacy_report()
+    assert proven.delta_of_releases == proven.job.privacy.delta - besides
+    for view, stated in report["views"].items():
+        assert stated["epsilon"] == composed_epsilon(proven.privacy_events(view), proven.delta_of_releases).epsilon
+    assert report["views"][proven.job.privacy.view]["epsilon"] <= proven.job.privacy.epsilon
+    asked = json.loads(proven.job.canonical_json())
+    job = Job.model_validate(asked | {"privacy": asked["privacy"] | {"delta": besides}})
+    with pytest.raises(JobError, match="that proofs take of it"):
+        analysis_of(job).plan(job, proven.schemas)
 
 
 def test_a_question_in_python_and_a_job_file_ask_for_the_mode_alike():

@@ -109,8 +109,9 @@ class MpcEstimator(MembershipEstimator):
                 view=target.view,
             )
 
+        proven = _proven_bounds(grid, cells)
         mechanism, n_primes = with_proofs(
-            calibrated, lambda made: _opened_bound(grid, made), _proven_bounds(grid, cells), target, RECORD
+            calibrated, lambda made: _opened_bound(grid, made), proven, target, RECORD, grid.n_parties
         )
         return cls(grid=grid, cells=cells, party_mu=mechanism.party_mu, proof_primes=n_primes if grid.is_proven else 0)
 

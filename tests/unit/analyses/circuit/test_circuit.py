@@ -152,12 +152,14 @@ def test_proofs_of_values_are_charged_and_masks_of_proven_bits_take_a_little_mor
     report = plan.privacy_report()
     besides = 4 * (2.0**-40 + 2.0**-46)
     assert report["program"]["delta_of_masked_openings"] == besides
-    assert plan.delta_of_releases == 1e-6 - besides
+    assert report["delta_of_noise_proofs"] == 3 * 2.0**-40
+    left = plan.delta_of_releases
+    assert left == pytest.approx(1e-6 - besides - 3 * 2.0**-40, rel=1e-12)
     assert report["security"] == "malicious"
     assert len(plan.releases) == 1 + len(OWNERS)
-    whole = composed_epsilon(plan.privacy_events("coalition"), 1e-6 - besides).epsilon
+    whole = composed_epsilon(plan.privacy_events("coalition"), left).epsilon
     assert report["views"]["coalition"]["epsilon"] == whole <= 1
-    assert plan.noise.epsilon("coalition", 1e-6 - besides).epsilon < whole
+    assert plan.noise.epsilon("coalition", left).epsilon < whole
     assert trusting.standard_errors[0] <= plan.standard_errors[0] < 1.1 * trusting.standard_errors[0]
     assert {owner: bound.ranges for owner, bound in plan.norm_bounds.items()} == dict.fromkeys(plan.owners, (15, 1))
 
