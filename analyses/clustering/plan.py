@@ -20,7 +20,7 @@ from analyses.clustering.estimators.pattern import PatternEstimator
 from analyses.clustering.local_clustering import LocalClustering, Method
 from analyses.job.declared_rows import JointRowsParams, declared_rows, parameters_of
 from analyses.job.job import Finite, Job, JobError, PrivacyTarget
-from analyses.job.norm_bounds import Bounds, noise_delta
+from analyses.job.norm_bounds import Bounds
 from analyses.job.plan import Plan, check_roster, check_schemas
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
@@ -30,6 +30,7 @@ from dp.cost.calibrate import last_enough, least_noise
 from dp.cost.composition import composed_epsilon
 from dp.cost.report import privacy_report
 from dp.cost.views import VIEWS
+from dp.mechanism.norm_proof import noise_delta
 from dp.mechanism.skellam_parameters import SKELLAM_LADDER
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
 from mpc.traffic.shares import WORD_BYTES
@@ -321,7 +322,7 @@ def _local(
 ) -> tuple[LocalClustering, ...]:
     """Return the local clustering of each owner, with the least noise that the remaining budget allows."""
     budget, of_counting = job.privacy, counting.events(job.privacy.view)
-    delta = budget.delta - noise_delta(counting.norm_bounds, len(job.compute_parties))
+    delta = budget.delta - (noise_delta(len(job.compute_parties)) if counting.norm_bounds else 0.0)
 
     def with_noise(noise: int) -> tuple[LocalClustering, ...]:
         return tuple(

@@ -14,10 +14,9 @@ from dp.cost.accounting import CalibrationError
 from dp.cost.composition import composed_epsilon
 from dp.cost.events.event import PrivacyEvent
 from dp.cost.views import Protected, View
-from dp.mechanism.norm_proof import MaskedProjections
+from dp.mechanism.norm_proof import MaskedProjections, noise_delta
 from dp.mechanism.release import Release
 from mpc.arithmetic.field import ResidueField
-from mpc.proofs.noise_bound import DISTANCE
 from mpc.proofs.norm_bound import LEAST_MASK, MOST_MASK, N_PROJECTIONS, NormBound, primes_needed
 
 Bounds = Mapping[int, NormBound]
@@ -80,21 +79,6 @@ def events_of(bounds: Bounds, protected: Protected, view: View) -> tuple[Privacy
     return tuple(chain.from_iterable(projections_of(bound, protected).events(view) for bound in bounds.values()))
 
 
-def noise_delta(proven: Bounds, n_noises: int) -> float:
-    """Return how much of delta the proofs of noise take.
-
-    Let T be what the job releases, noise included, and H what t parties see where each honest party's projections are
-    those of noise that it would have drawn, given T, had the table been the neighbour's. H and what they see of the
-    neighbour follow from T in the same way, so (epsilon, delta') of T is theirs; and what they see is within `DISTANCE`
-    of H for each noise (`mpc.proofs.noise_bound`). So delta = delta' + n `DISTANCE`. Parties that deviate count, too.
-
-    Args:
-        proven: what owners prove of their rows; where nothing is proven, noise is not either.
-        n_noises: how often parties draw noise that is proven, all of them together.
-    """
-    return n_noises * DISTANCE if proven else 0.0
-
-
 def with_proofs(
     calibrate: Callable[[float], R],
     bound_of: Callable[[R], int],
@@ -112,14 +96,14 @@ def with_proofs(
             target's own.
         target: privacy of the release and of what proofs show together.
         protected: unit in whose contribution neighbouring tables differ.
-        n_noises: see `noise_delta`.
+        n_noises: how often parties draw noise that is proven where rows are, all of them together.
 
     Raises:
         JobError: see `primes_for`; or proofs of noise take all of delta.
         CalibrationError: the proofs alone cost more than the job's epsilon, or as `calibrate`.
         FieldTooSmallError: no field holds what is opened.
     """
-    n_primes, besides = primes_for(proven), noise_delta(proven, n_noises)
+    n_primes, besides = primes_for(proven), noise_delta(n_noises) if proven else 0.0
     if besides >= target.delta:
         raise JobError(f"privacy.delta: {target.delta:g} is not more than the {besides:.2g} that proofs take of it")
     target = target.model_copy(update={"delta": target.delta - besides})

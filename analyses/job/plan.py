@@ -13,7 +13,7 @@ from dp.cost.composition import composed_epsilon
 from dp.cost.events.event import PrivacyEvent
 from dp.cost.job_cost import JobCost
 from dp.cost.views import PERSON, RECORD, VIEWS, Protected, View
-from dp.mechanism.norm_proof import MaskedProjections
+from dp.mechanism.norm_proof import MaskedProjections, noise_delta
 from mpc.protocol.session import COORDINATOR
 from mpc.traffic.walk import Traffic
 from mpc.transcript import encode_fields
@@ -50,8 +50,7 @@ class Plan(PublicModel):
     @property
     def owners(self) -> tuple[int, ...]:
         """Member numbers of those that bring columns, in the order of the joint table."""
-        members = self.job.members
-        return tuple(members.index(i.party) + 1 for i in self.job.inputs)
+        return tuple(self.job.members.index(i.party) + 1 for i in self.job.inputs)
 
     def schema_of(self, member: int) -> BlockSchema:
         """Return the public columns of a member number."""
@@ -80,8 +79,7 @@ class Plan(PublicModel):
 
     def privacy_report(self) -> dict[str, Any]:
         """Return what the job costs, and what else it reveals, as JSON data; it is known before anything runs."""
-        matching = self.job.matching
-        report = self.report_of_releases()
+        report, matching = self.report_of_releases(), self.job.matching
         if self.norm_bounds:
             report |= self._with_proofs(report)
         return (
@@ -99,8 +97,7 @@ class Plan(PublicModel):
                 "order": bound.order,
                 "order_at_edge": bound.order_at_edge,
             }
-        besides = self.delta_of_noise_proofs
-        return {"security": self.job.security, "delta_of_noise_proofs": besides, "views": views}
+        return {"security": self.job.security, "delta_of_noise_proofs": self.delta_of_noise_proofs, "views": views}
 
     def report_of_releases(self) -> dict[str, Any]:
         """Return the privacy cost of all that the job releases, as JSON data (`dp.cost.report`)."""
@@ -121,13 +118,9 @@ class Plan(PublicModel):
 
     @property
     def delta_of_noise_proofs(self) -> float:
-        """How much of delta the proofs of noise take; 0 where nothing is proven."""
-        if not self.norm_bounds:
-            return 0.0
-        from analyses.job.norm_bounds import noise_delta
-
+        """Part of delta that the proofs of noise take; 0 where nothing is proven."""
         drawn = (len(one.members) * one.times for one in self.releases if one.members == self.compute_members)
-        return noise_delta(self.norm_bounds, sum(drawn))
+        return noise_delta(sum(drawn)) if self.norm_bounds else 0.0
 
     @property
     def norm_bounds(self) -> "Bounds":

@@ -366,9 +366,8 @@ def _calibrated(
                 return bound + release.noise_tail_bound(LOG2_WRAP_PROBABILITY)
 
             proven = proven_sizes(job, largest, params.max_rows)
-            release, n_primes = with_proofs(
-                calibrated, bound_of, proven, job.privacy, protected, len(job.compute_parties)
-            )
+            n = len(job.compute_parties)
+            release, n_primes = with_proofs(calibrated, bound_of, proven, job.privacy, protected, n)
             return MomentsPlan(
                 job=job,
                 schemas=schemas,

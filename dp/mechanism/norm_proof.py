@@ -13,6 +13,9 @@ from dp.cost.views import ADJACENCY, RECORD, Protected, View
 from dp.draw.noise import sample_discrete_gaussian
 from entropy import Entropy
 
+_DISTANCE = 2.0**-40
+"""Distance of what projections show of one noise from what they show of another; see `mpc.proofs.noise_bound`."""
+
 
 @dataclass(frozen=True)
 class MaskedProjections:
@@ -57,3 +60,18 @@ class MaskedProjections:
     def draw(self, entropy: Entropy) -> NDArray[np.int64]:
         """Draw the masks, shape (K,): discrete Gaussian of the stated variance, independent. Secret of the owner."""
         return sample_discrete_gaussian(entropy, self.variance, self.n_projections)
+
+
+def noise_delta(n_noises: int) -> float:
+    """Return how much of delta the proofs of noise take, where so many noises are proven.
+
+    Let T be what a job releases, noise included, and H what t parties see where each honest party's projections are
+    those of noise that it would have drawn, given T, had the table been the neighbour's. H and what they see of the
+    neighbour follow from T in the same way, so (epsilon, delta') of T is theirs. Projections of two noises are within
+    2^-40 in total variation distance (`mpc.proofs.noise_bound`), so what they see is within n 2^-40 of H, and
+    delta = delta' + n 2^-40.
+
+    Args:
+        n_noises: how often parties draw noise that is proven, all of them together; those that deviate count, too.
+    """
+    return n_noises * _DISTANCE

@@ -234,9 +234,8 @@ class Proofs:
             if pair.zeros:
                 counted = [s.claims or () for s in pair.statements] if pair.total is None else [pair.total.share]
                 pair.claims = [weighted_claims(field, pair.schedule, pair.weights, claims) for claims in counted]
-            for statement in pair.statements:
-                secrets = statement.secrets
-                if statement.prover == me and secrets is not None:
+            for prover, secrets in ((statement.prover, statement.secrets) for statement in pair.statements):
+                if prover == me and secrets is not None:
                     pair.secrets = pair.shares
                     if secrets is not shares:
                         pair.secrets = Folded(field, pair.schedule, secrets.left, secrets.right, secrets.masks)

@@ -9,7 +9,7 @@ told of it, so masks are uniform in [-R, R) instead of small. For given coeffici
 sum_k |s_k| <= sqrt(K) |s| <= sqrt(K L) B, L the bound of the squared norm of the coefficients. A uniform mask that
 moves by s_k changes in total variation distance by |s_k| / (2 R), so V by sqrt(K L) B / (2 R) <= 5 * 2^-44 in all, for
 R >= 2^44 sqrt(L) B and K = 100. V and the answer have the law of the answer and an independent V, but for that. So V of
-any two noises with norm B is within `DISTANCE`, and so much of delta is taken for each (`analyses.job.norm_bounds`).
+any two noises with norm B is within 2^-40, and so much of delta is taken for each (`dp.mechanism.norm_proof`).
 
 **An honest party passes** where its noise has the norm B at most: B^2 = d b^2, with b what no entry of the opened
 noise, of all parties together, exceeds but with 2^-40. That of one party exceeds it with 2^-39 at most: where it does,
@@ -32,10 +32,6 @@ N_ROOTS = 2
 """Squares besides the four: each is the largest that fits, and leaves the square root of what was missing."""
 
 _LOG2_MASK = 44
-
-DISTANCE = 2.0**-40
-"""How far apart at most what projections show of a party's noise is from what they show of other noise, in total
-variation distance: twice that from a V that is independent of it, above."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ FIRST_ROWS = 24
 """Rows of the first fold; see `Schedule`."""
 
 FEW_ROWS = 1 << 10
-"""Of so many rows at most each party combines its shares by itself; of more the dealer deals their combinations."""
+"""Rows up to which each party combines its shares by itself; of more the dealer deals the combinations."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,14 @@ import pytest
 from sharings import corrupt
 from virtual_time import run_in_virtual_time
 
+from dp.mechanism.norm_proof import noise_delta
 from entropy import InsecureTestEntropy
 from mpc.arithmetic.field import ResidueField
 from mpc.errors import InconsistentSharesError, PeerError, PeerViolationError
 from mpc.local.network import LocalNetwork, local_names
 from mpc.local.simulation import run_program
 from mpc.proofs import proven_noise as module
-from mpc.proofs.noise_bound import DISTANCE, NoiseBound
+from mpc.proofs.noise_bound import NoiseBound
 from mpc.proofs.norm_bound import N_PROJECTIONS
 from mpc.proofs.products import ProvenComputation
 from mpc.proofs.proven_noise import completion, proven_noise, uniform_masks
@@ -113,7 +114,7 @@ def test_projections_of_noise_tell_less_than_2_to_the_minus_41_and_the_field_hol
     bound = NoiseBound.of_entries(n_entries, largest)
     moved = math.isqrt(N_PROJECTIONS * bound.squared_operator_bound * bound.squared_norm) + 1
     assert moved << 41 <= 2 << bound.log2_mask
-    assert 2 * moved / (2 << bound.log2_mask) <= DISTANCE, "from one noise to nothing, and from there to another"
+    assert 2 * moved / (2 << bound.log2_mask) <= noise_delta(1), "from one noise to nothing, and from there to another"
     assert bound.field.order > bound.whole_width * (3 * bound.largest_projection) ** 2
     assert bound.field.primes[:6] == ResidueField(6).primes
 
