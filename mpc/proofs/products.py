@@ -245,7 +245,7 @@ class ProvenProducts(Computation):
         first, *others = await self.multiply_all(pairs)
         return sum(others, start=first)
 
-    async def _opened_words(self, x: SharedArray, receivers: Sequence[int]) -> Words | None:
+    async def _opened_words(self, x: SharedArray, receivers: Sequence[int], *, is_fresh: bool = False) -> Words | None:
         """See `Openings._opened_words`; what is opened has degree t.
 
         Raises:
@@ -255,7 +255,7 @@ class ProvenProducts(Computation):
             raise LocalFaultError(
                 "products are opened once they are proven: make them by `multiply`, `dot` or `matmul`"
             )
-        return await super()._opened_words(x, receivers)
+        return await super()._opened_words(x, receivers, is_fresh=is_fresh)
 
     async def shuffle(self, x: SharedArray) -> SharedArray:
         """Refuse.

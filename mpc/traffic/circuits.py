@@ -106,8 +106,12 @@ def truncate(share: ShareTraffic, n_values: int, bound: int, n_bits: int, degree
         True  # what is opened is the value, under a mask that may be dealt wrongly
     )
     *_, n_high_bits = cut_of(ResidueField(share.n_primes), share.t, bound, n_bits)
-    random_parts(share, 0, n_values, [n_bits, n_high_bits])
-    share.open_among_parties(n_values, degree)
+    if degree is None or degree <= share.t:
+        random_parts(share, 0, n_values, [n_bits, n_high_bits])
+    else:
+        for each in (degree, share.t):
+            share.inputs(dict.fromkeys(range(1, share.t + 2), n_values), each)
+    share.open_among_parties(n_values)
 
 
 def to_be_cut(share: ShareTraffic, n_values: int) -> int:

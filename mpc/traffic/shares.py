@@ -92,9 +92,9 @@ class ShareTraffic:
         """Return the messages of `ShareExchange.deal_and_sum`."""
         return [message for dealer in self.parties for message in self.dealt(dealer, n_elements, degree)]
 
-    def inputs(self, sizes: Mapping[int, int]) -> None:
-        """Walk through `Computation.inputs`: dealer to its number of elements."""
-        self.traffic.step(message for dealer, size in sizes.items() for message in self.dealt(dealer, size))
+    def inputs(self, sizes: Mapping[int, int], degree: int | None = None) -> None:
+        """Walk through `Computation.inputs`: dealer to its number of elements; of degree t by default."""
+        self.traffic.step(message for dealer, size in sizes.items() for message in self.dealt(dealer, size, degree))
 
     def random_parts(self, n_bits: int, n_values: int, sizes: Sequence[int]) -> None:
         """Walk through what t + 1 parties deal in `Bits._random_parts`; arguments as of that."""

@@ -70,6 +70,18 @@ async def opened_without_a_sharing_of_zero(c: Computation, a, b):
     await c._exchange.open("computation/opening 0", product.share, product.shape, 2, (COORDINATOR,))
 
 
+def opened_under_numbers_of_degree(degree: int) -> Callable:
+    """As `truncate` opens a product, with numbers of known values, 0, dealt with this degree: no sharing of zero."""
+
+    async def finish(c: Computation, a, b):
+        dealing = Computation(c._exchange, "numbers")  # whose streams have names of their own
+        dealing._drawn_parts = lambda n_bits, n_values, sizes: FIELD.zeros(n_values)
+        numbers = await dealing._random_sums(a.size, 1, degree)
+        await c._opened_words(replace(a * b + numbers, bound=None), (COORDINATOR,), is_fresh=True)
+
+    return finish
+
+
 def run_grid(finish: Callable, n_axes: int, a: int, b: int) -> tuple[Grid, LocalNetwork]:
     grid = Grid(n_axes)
     network = LocalNetwork(local_names(3))
@@ -140,3 +152,9 @@ def test_a_product_opened_as_it_is_tells_one_party_nothing_but_its_value():
 
 def test_without_the_sharing_of_zero_the_opened_polynomial_tells_more_than_its_value():
     assert (COORDINATOR,) in tells_more(opened_without_a_sharing_of_zero, 2, range(-2, 3))
+
+
+def test_a_product_under_numbers_dealt_with_its_degree_tells_one_party_nothing_but_its_value():
+    """Numbers of degree t leave the product's polynomial as it is, and that the check finds."""
+    assert tells_more(opened_under_numbers_of_degree(2), 6, range(3)) == set()
+    assert tells_more(opened_under_numbers_of_degree(1), 4, range(3)) != set()

@@ -254,20 +254,31 @@ class Bits(Inputs, Products, Openings):
             n_values: number of the sums of each size.
             sizes: bits of what a party draws.
         """
-        dealers = range(1, self.t + 2)
-        size, mine = n_bits + n_values * len(sizes), self.field.zeros(0)
-        if self.me in dealers:
-            mine = await self._exchange.compute(size, self._drawn_parts, n_bits, n_values, sizes)
-        bound = 1 << max(sizes, default=0)
-        dealt = await self._dealt_by(dict.fromkeys(dealers, (size,)), bound, lambda part: mine[:, part])
-        first, *others = (array[n_bits:].reshape(len(sizes), n_values) for array in dealt.values())
+        dealt = await self._dealt_parts(n_bits, n_values, sizes, self.t)
+        first, *others = (array[n_bits:].reshape(len(sizes), n_values) for array in dealt)
         sums = list(sum(others, start=first))
-        signs_of = [replace(array[:n_bits], bound=1) for array in dealt.values()]
+        signs_of = [replace(array[:n_bits], bound=1) for array in dealt]
         sign = await self.prod(stack(signs_of)) if n_bits else signs_of[0]
         return self._exact_quotient(1 - sign, 2, 1), sums
 
+    async def _random_sums(self, n_values: int, size: int, degree: int) -> SharedArray:
+        """Return sums of what t + 1 parties each draw from [0, 2^size), dealt with polynomials of this degree."""
+        first, *others = await self._dealt_parts(0, n_values, [size], degree)
+        return sum(others, start=first)
+
+    async def _dealt_parts(self, n_bits: int, n_values: int, sizes: Sequence[int], degree: int) -> list[SharedArray]:
+        """Return what each of t + 1 parties deals of `_drawn_parts`, flat."""
+        dealers = range(1, self.t + 2)
+        n_elements, mine = n_bits + n_values * len(sizes), self.field.zeros(0)
+        bound = 1 << max(sizes, default=0)
+        with self._step():
+            if self.me in dealers:
+                mine = await self._exchange.compute(n_elements, self._drawn_parts, n_bits, n_values, sizes)
+            shapes = dict.fromkeys(dealers, (n_elements,))
+            return list((await self._dealt_by(shapes, bound, degree, lambda part: mine[:, part])).values())
+
     def _drawn_parts(self, n_bits: int, n_values: int, sizes: Sequence[int]) -> Words:
-        """Draw what I deal in `_random_parts`: signs, then numbers of each size, shape (n_words, elements)."""
+        """Draw what I deal of a mask: signs, then numbers of each size, shape (n_words, elements)."""
         stream = KeyStream(self._exchange.session.entropy.read(32))
         drawn = np.unpackbits(stream.words(-(-n_bits // 64)).view(np.uint8))[:n_bits]
         # A sign, so that the exclusive or of all bits is a product: (1 - (1 - 2 a) (1 - 2 b)) / 2 = a xor b.

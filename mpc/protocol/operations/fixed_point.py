@@ -6,6 +6,13 @@ is c = x + o + r_1 + ... + r_{t+1}, o public, and the result is floor(c / 2^m) -
 [CdH10], section 3, with masks dealt where they draw bits. A product of shares is masked and opened as it is: it takes
 no reduction.
 
+Polynomials. A product of degree d > t is opened under l_i that are dealt with degree d, and h_i with degree t, as the
+result keeps these. A coalition of t knows t points of the honest dealer's polynomial of l_i, which is uniform but for
+its value at 0: so it is at d - t further points, given those t and l_i. What is opened is the sum of that polynomial
+and of others, hence uniform but for c and the t points that the coalition has anyway. So the mask hides the product's
+polynomial, too, and no sharing of zero is needed (`Openings.open`). Where d = N - 1 nothing of l_i travels: all
+receivers derive their shares.
+
 Error. With o = k 2^m - t 2^(m-1) the result is y = x / 2^m + e with
 e = (l_1 + ... + l_{t+1} - c mod 2^m) / 2^m - t / 2, so -1 - t / 2 < e < 1 + t / 2 units of the last place, always.
 
@@ -40,16 +47,22 @@ class FixedPoint(Bits):
             PeerError: a party drops out, is silent or sent an invalid share.
 
         Privacy: an advantage of at most 2^-40 per value.
-        Cost: 2 rounds, 3 for products; per value t + 1 parties deal 2 elements, and 1 is opened to all parties.
+        Cost: 2 rounds, 3 for products where N > 2t + 1; per value t + 1 parties deal 2 elements, and 1 is opened to all
+            parties.
         """
         if not 1 <= n_bits <= MOST_BITS:
             raise LocalFaultError(f"1 to {MOST_BITS} bits can be cut off, not {n_bits}")
         self._check(x)
         bound = bounded(x)
         blocks, offset, n_high_bits = cut_of(self.field, self.t, bound, n_bits)
-        _, (low, high) = await self._random_parts(0, x.size, [n_bits, n_high_bits])
+        is_product = x.degree > self.t
+        if is_product:
+            low = await self._random_sums(x.size, n_bits, x.degree)
+            high = await self._random_sums(x.size, n_high_bits, self.t)
+        else:
+            _, (low, high) = await self._random_parts(0, x.size, [n_bits, n_high_bits])
         hidden = x + offset + (low + high * (1 << n_bits)).reshape(*x.shape)
-        words = await self._opened_words(replace(hidden, bound=None), self._parties)
+        words = await self._opened_words(replace(hidden, bound=None), self._parties, is_fresh=is_product)
         result = -high.reshape(*x.shape) - blocks
         if words is not None:
             result = result + await self._exchange.compute(words.size, self._floor_shift_of_public, words, n_bits)

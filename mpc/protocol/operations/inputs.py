@@ -46,23 +46,31 @@ class Inputs(ComputationCore):
         Privacy: any t parties see uniform elements. Cost: 1 round; a dealer sends N - t words per element, one less if
         it is a compute party.
         """
-        own = self._checked_input(shapes[self.me], values, bound) if self.me in shapes else np.zeros(0, np.int64)
-        return await self._dealt_by(shapes, bound, lambda segment: self.field.encode(own[segment]))
+        with self._step():
+            own = self._checked_input(shapes[self.me], values, bound) if self.me in shapes else np.zeros(0, np.int64)
+            return await self._dealt_by(shapes, bound, self.t, lambda segment: self.field.encode(own[segment]))
 
     async def _dealt_by(
-        self, shapes: Mapping[int, tuple[int, ...]], bound: int | None, mine: Callable[[slice], Words]
+        self, shapes: Mapping[int, tuple[int, ...]], bound: int | None, degree: int, mine: Callable[[slice], Words]
     ) -> dict[int, SharedArray]:
-        """Share arrays as `inputs` does; `mine` returns elements of my own, flat, and is asked where I am a dealer."""
-        with self._step():
-            me, stage = self.me, self._stage("input")
-            first_block = self._take_blocks(max(map(prod, shapes.values()), default=0))
-            dealt = [self._deal(stage, first_block, mine, prod(shapes[me]))] if me in shapes else []
-            others = [dealer for dealer in shapes if dealer != me and self._exchange.am_receiver]
-            taken = [self._take(dealer, stage, first_block, prod(shapes[dealer])) for dealer in others]
-            results = iter(await run_together(*dealt, *taken))
-            flat: dict[int, Words | None] = {me: next(results)} if dealt else {}
-            flat |= dict(zip(others, results, strict=True))
-            return {d: self._shared(shapes[d], self.t, bound, flat.get(d)) for d in shapes}
+        """Share arrays as `inputs` does, within a step.
+
+        Args:
+            shapes: shapes given to `inputs`.
+            bound: bound of the results.
+            degree: degree of the polynomials.
+            mine: returns elements of mine, flat; is asked where I am a dealer.
+        """
+        me, stage = self.me, self._stage("input")
+        sizes = {dealer: prod(shape) for dealer, shape in shapes.items()}
+        first_block = self._take_blocks(max(sizes.values(), default=0))
+        dealt = [self._deal(stage, first_block, mine, sizes[me], degree)] if me in shapes else []
+        others = [dealer for dealer in shapes if dealer != me and self._exchange.am_receiver]
+        taken = [self._take(dealer, stage, first_block, sizes[dealer], degree) for dealer in others]
+        results = iter(await run_together(*dealt, *taken))
+        flat: dict[int, Words | None] = {me: next(results)} if dealt else {}
+        flat |= dict(zip(others, results, strict=True))
+        return {d: self._shared(shapes[d], degree, bound, flat.get(d)) for d in shapes}
 
     def public(self, values: ArrayLike) -> SharedArray:
         """Return public integers as an array like the shared ones (degree 0); operators take plain integers too."""
@@ -101,18 +109,20 @@ class Inputs(ComputationCore):
             raise LocalFaultError("a value of this member is beyond the public bound")
         return integers
 
-    async def _deal(self, stage: str, first_block: int, mine: Callable[[slice], Words], size: int) -> Words | None:
+    async def _deal(
+        self, stage: str, first_block: int, mine: Callable[[slice], Words], size: int, degree: int
+    ) -> Words | None:
         own = np.empty((self.field.n_words, size), np.uint64) if self._exchange.am_receiver else None
         for number, segment in enumerate(self._segments(size)):
             made, n_made = partial(mine, segment), segment.stop - segment.start
-            share = await self._exchange.deal_made(stage, first_block + number, made, self.t, n_made)
+            share = await self._exchange.deal_made(stage, first_block + number, made, degree, n_made)
             if own is not None and share is not None:
                 own[:, segment] = share
         return own
 
-    async def _take(self, dealer: int, stage: str, first_block: int, size: int) -> Words:
+    async def _take(self, dealer: int, stage: str, first_block: int, size: int, degree: int) -> Words:
         share = np.empty((self.field.n_words, size), dtype=np.uint64)
         for number, segment in enumerate(self._segments(size)):
             part = share[:, segment]
-            part[:] = await self._exchange.take(dealer, stage, first_block + number, (part.shape[1],), self.t)
+            part[:] = await self._exchange.take(dealer, stage, first_block + number, (part.shape[1],), degree)
         return share

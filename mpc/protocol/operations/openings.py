@@ -96,8 +96,14 @@ class Openings(ComputationCore):
         dropped_out = self._agreement.dropped_out.keys() | self._differing
         return OpenedArray(values, tuple(sorted(self._wrong)), tuple(sorted(dropped_out)), self.field)
 
-    async def _opened_words(self, x: SharedArray, receivers: Sequence[int]) -> Words | None:
-        """Reveal an array as `open` does, and return its elements, shape (n_words, *shape)."""
+    async def _opened_words(self, x: SharedArray, receivers: Sequence[int], *, is_fresh: bool = False) -> Words | None:
+        """Reveal an array as `open` does, and return its elements, shape (n_words, *shape).
+
+        Args:
+            x: array given to `open`.
+            receivers: receivers given to `open`.
+            is_fresh: whether each polynomial is uniform but for its value already, so that products need no zeros.
+        """
         self._check(x)
         if x.bound is not None and x.bound > self.field.half_order:
             raise FieldTooSmallError(
@@ -106,7 +112,7 @@ class Openings(ComputationCore):
             )
         with self._step():
             await self._check_reduced()
-            if x.degree > self.t:
+            if x.degree > self.t and not is_fresh:
                 x = x + await self._zeros(x.shape, x.degree)
             number = self._n_openings
             self._n_openings += 1
