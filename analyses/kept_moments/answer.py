@@ -205,6 +205,17 @@ def check_rows(moments: ReleasedMoments) -> None:
         raise AnswerError("too few rows for this epsilon: the release is only noise; ask for a larger epsilon")
 
 
+def hidden_square(moments: ReleasedMoments, vector: Floats) -> float:
+    """Return the standard error, by noise, of the sum over rows of (v.(x, 1))^2: no less may such a sum be taken for.
+
+    Args:
+        moments: released moments of the columns.
+        vector: v, in the columns' own units, shape (columns + 1,).
+    """
+    own = vector @ moments.to_own
+    return float(np.sqrt(2) * moments.deviation * (own @ own))
+
+
 def noise_of_products(moments: ReleasedMoments, left: Floats, right: Floats) -> Floats:
     """Return the covariances, by noise, of numbers u' R v, with R the moments in the columns' own units.
 

@@ -150,19 +150,23 @@ def _missed(part: ReleasedMoments) -> tuple[Floats, Floats]:
 
 
 def _by_chance(part: ReleasedMoments, solution: RidgeSolution, r_squared: float) -> Floats:
-    """Return errors of coefficients and intercept by chance, in the columns' own units.
+    """Return errors of coefficients and intercept by chance, in the columns' own units; NaN of what does not vary.
 
-    The intercept is y - b m, with m the features' means: of variance sigma^2 / n + m' C m, C that of b.
+    What the line leaves is taken for no less than the noise may hide. The intercept is y - b m, with m the features'
+    means: of variance sigma^2 / n + m' C m, C that of b.
     """
     scatter, k = part.centred.matrix, len(part.names) - 1
-    left = max(1 - r_squared, 0.0) * max(float(scatter[-1, -1]), 0.0) / _degrees(part)
+    b = np.asarray(solution.coefficients)
+    least = np.sqrt(2) * part.deviation * (1 + float(b @ b))
+    left = max((1 - r_squared) * float(scatter[-1, -1]), least) / _degrees(part)
     inverse = np.linalg.pinv(scatter[:k, :k] + solution.ridge * np.eye(k), hermitian=True)
     of_scaled = left * inverse @ scatter[:k, :k] @ inverse
     per_unit = part.widths[-1] / part.widths[:k]
     of_own = of_scaled * np.outer(per_unit, per_unit)
     mean = part.zeros[:k] + part.widths[:k] * part.centred.mean[:k]
     of_intercept = left * part.widths[-1] ** 2 / part.n_rows + mean @ of_own @ mean
-    return np.asarray(np.sqrt(np.maximum(np.append(np.diagonal(of_own), of_intercept), 0.0)), dtype=np.float64)
+    found = np.append(np.diagonal(of_own), of_intercept)
+    return np.asarray(np.sqrt(np.where(found > 0, found, np.nan)), dtype=np.float64)
 
 
 def _degrees(part: ReleasedMoments) -> float:

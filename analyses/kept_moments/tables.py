@@ -11,6 +11,7 @@ from analyses.kept_moments.answer import (
     Floats,
     check_rows,
     chosen,
+    hidden_square,
     intervals,
     noise_of_products,
     numbers,
@@ -183,8 +184,9 @@ def group_means(moments: ReleasedMoments, value: str, by: str, *, at_least: floa
         np.diagonal(covariance)[:k] - 2 * mean * np.diagonal(covariance[:k, k:]) + mean**2 * np.diagonal(covariance)[k:]
     )
     noise = np.sqrt(np.maximum(squared, 0.0)) / size
-    total = float(moments.raw[at, at])
-    within = max(total - float(np.nansum(sums**2 / size)), 0.0) / max(moments.n_rows - k, 1.0)
+    total, centre = float(moments.raw[at, at]), float(moments.raw[at, -1] / moments.raw[-1, -1])
+    least = hidden_square(moments, units[at] - centre * units[-1])
+    within = max(total - float(np.nansum(sums**2 / size)), least) / max(moments.n_rows - k, 1.0)
     chance = np.sqrt(within / size)
     whole = np.hypot(noise, chance)
     hidden = [label for label, seen in zip(groups.labels, is_seen, strict=True) if not seen]

@@ -130,8 +130,9 @@ class _Solved:
             lines, of_draws = _line(scatters, means)
         noise = lines.std(axis=0, ddof=1)
         degrees = max(part.n_rows - k - 1, 1.0)
-        left = (1 - r_squared) * scatter[-1, -1] / sums[-1, -1] * part.n_rows / degrees
-        left = left * float(squared) / sums[-1, -1] if left > 0 and squared > 0 else np.nan
+        least = float(((1 - of_draws) * scatters[:, -1, -1]).std(ddof=1))  # what the noise may hide
+        left = max(float((1 - r_squared) * scatter[-1, -1]), least) / sums[-1, -1] * part.n_rows / degrees
+        left = left * float(squared) / sums[-1, -1] if squared > 0 else np.nan
         covariance = left * np.linalg.inv(scatter[:k, :k] / scale) / scale
         of_intercept = left / sums[-1, -1] + mean[:k] @ covariance @ mean[:k]
         chance = np.sqrt(np.append(np.diagonal(covariance), of_intercept))

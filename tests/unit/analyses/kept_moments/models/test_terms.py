@@ -24,7 +24,7 @@ def with_products(table, names):
     return Table(table.schema.model_copy(update={"columns": columns}), np.column_stack(values), table.ids_digest)
 
 
-def tables_of(seed, n_rows=N_ROWS):
+def tables_of(seed, n_rows=N_ROWS, of_bank=OF_BANK):
     rng = np.random.default_rng(seed)
     age, weight = np.clip(rng.normal(40, 12, n_rows), 0, 100), rng.uniform(0.5, 2, n_rows)
     owns, risk, years = rng.random(n_rows) < 0.4, rng.choice(3, n_rows, p=[0.5, 0.3, 0.2]), rng.integers(0, 90, n_rows)
@@ -37,7 +37,7 @@ def tables_of(seed, n_rows=N_ROWS):
         f"years={a}..{b}": (0, 1, ((years >= a) & (years < b)).astype(float)) for a, b in ((0, 20), (20, 60), (60, 90))
     }
     rows = {"age": age, "weight": weight, "owns": owns, "risk": risk, "income": income, "years": years}
-    return {"bank": with_products(bank, OF_BANK), "clinic": clinic, "shop": table_of("shop", bins)}, rows
+    return {"bank": with_products(bank, of_bank), "clinic": clinic, "shop": table_of("shop", bins)}, rows
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +141,28 @@ def test_errors_by_noise_are_those_of_many_releases(weight):
 def test_what_the_release_cannot_tell_is_refused_with_what_would_help(case, given, words):
     with pytest.raises(AnswerError, match=words):
         ask(case[0], "regress", label="bank.income", **given)
+
+
+@pytest.mark.parametrize(
+    ("products", "given"),
+    [
+        (["age^2"], {"columns": ["bank.age", "bank.age^2"]}),
+        (["age^2", "age*income"], {"columns": ["bank.age", "clinic.risk", "bank.age*clinic.risk"]}),
+        (["income*weight"], {"columns": ["clinic.risk"], "weight": "bank.weight"}),
+        (["income*weight", "age*weight"], {"columns": ["bank.age", "clinic.risk"], "weight": "bank.weight"}),
+    ],
+)
+def test_the_products_that_the_page_names_are_all_that_it_takes(products, given):
+    """See the table of `docs/analyses/second-moments.md`."""
+    for missing in (None, *products):
+        named = ["income", "age", "weight", *(one for one in products if one != missing)]
+        tables, _ = tables_of(3, 500, named)
+        release = released(tables, plan_of(tables, epsilon=1e6))
+        if missing is None:
+            assert None not in ask(release, "regress", label="bank.income", **given).table["per_unit"]
+            continue
+        with pytest.raises(AnswerError, match="the release "):
+            ask(release, "regress", label="bank.income", **given)
 
 
 def test_products_are_no_features_unless_they_are_named_and_no_part_of_a_synthetic_table(case):
