@@ -93,7 +93,7 @@ def columns_called(columns: Sequence[ColumnSchema], names: Sequence[str]) -> tup
 def _products(factors: Sequence[Sequence[ColumnSchema]]) -> list[ColumnSchema]:
     """Return the products of columns, one of each factor.
 
-    A value of a category times itself is itself, and times another one is 0 in all rows: of these there is none. The
+    A value of a category times itself is itself, and its product with another value, 0 in all rows, is left out. The
     products of all values are a group, as the category is, where no number among the factors may be negative: in a row,
     all but one are 0, and that is their lower bound. A product has the range that its factors give it; where float64
     does not hold that, or its name is too long, there is none.

@@ -153,7 +153,7 @@ def _by_chance(part: ReleasedMoments, solution: RidgeSolution, r_squared: float)
     """Return errors of coefficients and intercept by chance, in the columns' own units; NaN of what does not vary.
 
     What the line leaves is taken for no less than the noise may hide. The intercept is y - b m, with m the features'
-    means: of variance sigma^2 / n + m' C m, C that of b.
+    means, and has the variance sigma^2 / n + m' C m, C that of b.
     """
     scatter, k = part.centred.matrix, len(part.names) - 1
     b = np.asarray(solution.coefficients)

@@ -104,8 +104,8 @@ class _Solved:
     def of(cls, moments: ReleasedMoments, terms: TermMoments) -> "_Solved":
         """Return the line of the last term but one on those before it; the last term is 1.
 
-        How far the noise moves what a combination of terms varies by differs between them, so it is compared with that
-        of the same combination: as in `check_regular` where it is the same for all.
+        Noise differs between combinations of terms, so each is compared with what noise does to that one; where it is
+        alike for all, that is the rule of `check_regular`.
 
         Raises:
             AnswerError: some combination of the terms does not vary beyond the noise, or the weights do not add up.

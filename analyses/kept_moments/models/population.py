@@ -240,7 +240,7 @@ def _spread_out(covariance: Floats, simulated: SimulatedNoise) -> Floats:
     these a statistic that is linear in the numbers has the deviation that it has over all draws.
 
     Args:
-        covariance: of the entries on and above the diagonal, as `numpy.triu_indices` lists them.
+        covariance: covariance of the entries on and above the diagonal, as `numpy.triu_indices` lists them.
         simulated: what they are drawn from.
     """
     order = int((2 * len(covariance)) ** 0.5)
