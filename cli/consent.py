@@ -1,5 +1,6 @@
 """`moiety party jobs`, `approve`, `refuse`, `report`, `matches`, `recommend`: decisions on jobs, what they leave."""
 
+import hashlib
 import json
 import math
 from typing import Annotated, Any
@@ -8,6 +9,7 @@ import typer
 
 from analyses.job.forecast import lines_of_forecast
 from analyses.job.job import SECURITY_IN_WORDS, UNCHECKED_ORDER
+from cli.configuration.new_items import NewItemsFile, new_items
 from cli.configuration.party_config import Config, read_config
 from cli.terminal.options import OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_result, print_text, say
@@ -16,6 +18,7 @@ from service.codes.printed_time import printed_time
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]
 LABEL_COLUMNS = 13
+MOST_SHOWN = 64
 """Columns of a terminal that the label of a field takes."""
 
 
@@ -113,6 +116,7 @@ def recommend(
     job: Annotated[str, typer.Option(help="Identifier of a matrix factorization that ended here.")],
     user: Annotated[str, typer.Option(help="As the party's table calls it.")],
     top: Annotated[int, typer.Option(min=1, help="How many items at most.")] = 10,
+    new: NewItemsFile = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Recommend items to one of this party's users, from its own ratings and the job's model. Nothing is sent.
@@ -126,10 +130,11 @@ def recommend(
         from analyses.matrix_factorization.serving.kept import UnknownUserError
         from party.recommend import NoModelError, recommend_for
         from party.tables.table import UnusableTableError
+        from service.files.text_file import TextFileError
 
         try:
-            found = recommend_for(read_config(config), job, user, top=top)
-        except (NoModelError, UnknownUserError) as error:
+            found = recommend_for(read_config(config), job, user, top=top, new=new_items(new))
+        except (NoModelError, UnknownUserError, TextFileError) as error:
             fail(error, ExitCode.NOT_FOUND)
         except UnusableTableError as error:
             fail(error.detail, ExitCode.FAILED, code=error.code)
@@ -147,6 +152,16 @@ def add_to(app: typer.Typer) -> None:
         app.command()(command)
 
 
+def in_short(parameters: Any) -> Any:
+    """Return parameters with the length and the SHA-256 of a list in the place of each long one, such as features."""
+    if isinstance(parameters, dict):
+        return {name: in_short(value) for name, value in parameters.items()}
+    if isinstance(parameters, list) and len(parameters) > MOST_SHOWN:
+        found = hashlib.sha256(json.dumps(parameters, separators=(",", ":")).encode()).hexdigest()
+        return f"{len(parameters)} values, SHA-256 {found}"
+    return parameters
+
+
 def _lines_of(question: dict[str, Any]) -> list[str]:
     """Return who asks, what, about which columns, both epsilons, and what would be left.
 
@@ -160,7 +175,7 @@ def _lines_of(question: dict[str, Any]) -> list[str]:
         *(_field("title", json.dumps(question["title"], ensure_ascii=False)) if question["title"] else []),
         *_field("asked by", f"{question['analyst']} at {asked}; waits for {question['deadline_s']:g} s"),
         *_field("members", f"{', '.join(question['members'])}; withstands {question['colluding']} colluding"),
-        *_field("parameters", json.dumps(question["parameters"])),
+        *_field("parameters", json.dumps(in_short(question["parameters"]))),
     ]
     if helpers := question.get("helpers"):  # jobs that waited before an upgrade say nothing of it, nor of products
         lines += _field("helpers", f"{', '.join(helpers)}: compute, and bring no table")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.configuration.new_items import NewItemsFile, new_items
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_result, print_text, say
 
 device_app = typer.Typer(name="device", no_args_is_help=True)
@@ -148,6 +149,7 @@ def recommend(
         typer.Option(help="Answer of a matrix factorization, as JSON. Default: the newest that this device was in."),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many items at most.")] = 10,
+    new: NewItemsFile = None,
     output: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.TEXT,
 ) -> None:
     """Recommend items to this member's user, from its own ratings and a public model. Nothing is sent."""
@@ -155,11 +157,14 @@ def recommend(
         from device.config import DeviceConfig
         from device.models import NoModelError
         from device.recommend import recommend_own
+        from service.files.text_file import TextFileError
 
         try:
-            found = recommend_own(DeviceConfig.load(config), record, top=top, model_path=model)
-        except NoModelError as error:
+            found = recommend_own(DeviceConfig.load(config), record, top=top, model_path=model, new=new_items(new))
+        except (NoModelError, TextFileError) as error:
             fail(error, ExitCode.NOT_FOUND)
+        except ValueError as error:
+            fail(error, ExitCode.USAGE)
         value = [{"item": one.item, "rating": one.rating} for one in found]
         print_result(output, value, (f"{one.rating:7.3f}  {one.item}" for one in found))
 

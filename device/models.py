@@ -13,6 +13,7 @@ from analyses.matrix_factorization.devices.question import NAME
 from analyses.matrix_factorization.devices.rounds import DeviceRounds
 from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.plan import MAX_RANK
+from analyses.matrix_factorization.posterior import Regression
 from mpc.errors import PeerViolationError
 from mpc.protocol.session import COORDINATOR
 from service.files.private_report import keep_private
@@ -38,6 +39,8 @@ class KeptModel:
         centre: mu0.
         model: model of the items.
         largest: R, of squared norms of embeddings, in the form sgd; None in the form statistics.
+        features_digest: digest of the public features of the items; None where the question stated none.
+        regression: how they move offsets; None likewise.
     """
 
     record: str
@@ -46,6 +49,8 @@ class KeptModel:
     centre: float
     model: FactorModel = field(repr=False)
     largest: int | None = None
+    features_digest: str | None = None
+    regression: Regression | None = field(default=None, repr=False)
 
     @classmethod
     def released(cls, rounds: DeviceRounds, outcome: bytes) -> Self:
@@ -54,10 +59,18 @@ class KeptModel:
         Raises:
             PeerViolationError: it is of another shape, or off the lattice.
         """
-        n_opened = min(int.from_bytes(outcome[:8], "little"), rounds.n_rounds)
         question = rounds.question
-        model = rounds.read(outcome, n_opened, "end of the series")
-        return cls(question.record, question.items_digest, question.bounds, question.middle, model, rounds.largest)
+        model, regression = rounds.read_outcome(outcome, "end of the series")
+        return cls(
+            question.record,
+            question.items_digest,
+            question.bounds,
+            question.middle,
+            model,
+            rounds.largest,
+            question.features_digest,
+            regression,
+        )
 
     @classmethod
     def from_tree(cls, tree: Any) -> Self:
@@ -84,7 +97,10 @@ class KeptModel:
                 raise ValueError("out of range")
             model.check(n_items, model.rank, units, COORDINATOR, "a kept model")
             digest, record = str(tree["items_digest"]), str(tree["record"])
-            return cls(record, digest, (float(lower), float(upper)), float(tree["centre"]), model, largest)
+            regression = Regression.of_data(tree["regression"]) if "regression" in tree else None
+            of_features = None if regression is None else str(tree["features_digest"])
+            centre, bounds = float(tree["centre"]), (float(lower), float(upper))
+            return cls(record, digest, bounds, centre, model, largest, of_features, regression)
         except (ValueError, AttributeError, TypeError, KeyError, OverflowError, PeerViolationError) as error:
             raise NoModelError(f"this is no model of a {NAME} over devices") from error
 
@@ -99,6 +115,11 @@ class KeptModel:
             "vectors": self.model.vectors_q.tolist(),
             "units": self.model.units,
             **({} if self.largest is None else {"largest": self.largest}),
+            **(
+                {}
+                if self.regression is None
+                else {"features_digest": self.features_digest, "regression": self.regression.as_data()}
+            ),
         }
 
 

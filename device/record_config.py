@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
 
 from analyses.job.job import Finite, Name
-from analyses.job.ratings import MAX_RATINGS_PER_USER
+from analyses.job.ratings import FEATURES_OF_LINES, MAX_RATINGS_PER_USER, Features, check_features
 from analyses.matrix_factorization.devices.question import MAX_DEVICE_ITEMS
 from analyses.matrix_factorization.devices.record import DeclaredRatings
 from analyses.sums.records import DeclaredRecord
@@ -71,6 +71,8 @@ class RatingsRecordConfig(Settings):
             how many there are, if they are called 0, 1, 2, ... Ratings of others are dropped.
         bounds: bounds of a rating; what is outside is clipped.
         ratings_per_user: number of ratings that count, the first ones of the file. Default: one for each item.
+        features: public features of the items: a row of numbers for each, or `{ file = "genres.csv" }`, with one item
+            on each line and commas between its numbers. A question that states features must state these.
     """
 
     kind: Literal["ratings"]
@@ -82,6 +84,7 @@ class RatingsRecordConfig(Settings):
     ]
     bounds: tuple[Finite, Finite]
     ratings_per_user: Annotated[int, Field(ge=1, le=MAX_RATINGS_PER_USER)] | None = None
+    features: Annotated[Features, FEATURES_OF_LINES, list_or_file(MAX_DEVICE_ITEMS)] | None = None
 
     @model_validator(mode="after")
     def _is_a_declaration(self) -> Self:
@@ -92,13 +95,14 @@ class RatingsRecordConfig(Settings):
             if len(set(self.items)) < len(self.items):
                 raise ValueError("items: the same item appears more than once")
             check_public(self.items, "items")
+        check_features(self.features, self.items if isinstance(self.items, int) else len(self.items), "features")
         return self
 
     @property
     def declared(self) -> DeclaredRatings:
         """What is public of it."""
         n_items = self.items if isinstance(self.items, int) else len(self.items)
-        return DeclaredRatings(self.items, *self.bounds, most=self.ratings_per_user or n_items)
+        return DeclaredRatings(self.items, *self.bounds, most=self.ratings_per_user or n_items, features=self.features)
 
     def as_kept(self) -> KeptRatings:
         """Return the ratings as the member uses them."""

@@ -8,6 +8,7 @@ import numpy as np
 from analyses.matrix_factorization.devices.planned import factor_round_config, rounds_of
 from analyses.matrix_factorization.devices.question import NAME, FactorQuestion
 from analyses.matrix_factorization.devices.rounds import DeviceRounds
+from analyses.matrix_factorization.jobs.earlier import with_digest
 from analyses.sums.round import members_of, participation
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.opened_sum import OpenedSum
@@ -66,7 +67,7 @@ class AskedFactors(AskedRounds):
     def answer(self) -> dict[str, Any]:
         """Return the model on its lattice, who was in which round, and the privacy cost of all rounds."""
         question, rounds, model = self._question, self._rounds, self._progress.released()
-        return {
+        found = {
             "analysis": NAME,
             "setting": "local",
             "form": question.form,
@@ -85,6 +86,10 @@ class AskedFactors(AskedRounds):
             "ended_early_because": self.ended_early_because,
             "privacy": rounds.privacy_report(),
         }
+        if question.features is not None and (regression := self._progress.regression()) is not None:
+            found |= {"features_digest": question.features_digest, "regression": regression.as_data()}
+        return found if question.form == "sgd" else with_digest(found)
 
     def _outcome(self) -> bytes:
-        return self._rounds.broadcast.write(self.n_opened, self._progress.released())
+        progress = self._progress
+        return self._rounds.write_outcome(self.n_opened, progress.released(), progress.regression())

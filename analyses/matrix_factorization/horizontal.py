@@ -73,12 +73,14 @@ class Estimates:
     Attributes:
         prior: constants.
         features: public item features, shape (items, features), or None.
-        start: public label of the first, random V.
+        start: an earlier public model, from which the first round starts; None for a random V.
+        label: public label of the first, random V.
     """
 
     prior: Prior
     features: Floats | None = None
-    start: str = "first item vectors"
+    start: FactorModel | None = None
+    label: str = "first item vectors"
 
 
 # -- members -------------------------------------------------------------------------------------------------------
@@ -167,12 +169,13 @@ class HorizontalRounds:
     def result(self) -> FactorResult:
         """Return what the rounds so far came to; there is at least one.
 
-        Where only round 0 was opened, the vectors broadcast since then are random, and the result has zeros.
+        Where only round 0 was opened, the vectors broadcast since then are random, and the result has zeros; after an
+        earlier model they are that model's, and stay.
         """
         assert self._model is not None
         assert self._released is not None
         model = self._model
-        if self.n_opened == 1:
+        if self.n_opened == 1 and self._estimates.start is None:
             model = FactorModel(model.offsets_q, np.zeros_like(model.vectors_q), model.units)
         return FactorResult(model, self._released, self.n_opened - 1)
 
@@ -206,13 +209,16 @@ def offsets_of(plan: FactorPlan, estimates: Estimates, opened: Integers) -> Offs
         ratings_per_user=plan.params.ratings_per_user,
         prior=estimates.prior,
         features=estimates.features,
+        start=None if estimates.start is None else estimates.start.offsets,
     )
 
 
 def first_model(plan: FactorPlan, estimates: Estimates, released: OffsetPosterior) -> FactorModel:
-    """Return the offsets of round 0 and a public random V, uniform of the prior's variance."""
+    """Return the offsets of round 0, and V of the earlier model or random: public, uniform of the prior's variance."""
+    if estimates.start is not None:
+        return FactorModel.nearest(released.offsets, estimates.start.vectors, plan.params.factor_units)
     shape = (plan.params.n_items, plan.rank)
-    words = KeyStream(digest("matrix factorization", estimates.start)).words(shape[0] * shape[1])
+    words = KeyStream(digest("matrix factorization", estimates.label)).words(shape[0] * shape[1])
     uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0
     vectors = (uniform * (3**0.5 * estimates.prior.factor_deviation)).reshape(shape)
     return FactorModel.nearest(released.offsets, vectors, plan.params.factor_units)
@@ -263,8 +269,9 @@ def others_priors(
     counts = np.maximum(result.released.opened_counts - own[0] / float(rule.count_weight), 0.0)
     sums = result.released.opened_sums - own[1]
     variance = result.released.deviation**2 + counts * prior.residual_variance / k**0.5
-    precision = 1 / prior.offset_variance + counts**2 / variance
-    means = (result.released.expected / prior.offset_variance + counts * sums / variance) / precision
+    tau2 = result.released.variance
+    precision = 1 / tau2 + counts**2 / variance
+    means = (result.released.expected / tau2 + counts * sums / variance) / precision
     items = RowPrior.of_offsets(means, prior.residual_variance * precision)
     return RowPriors(RowPrior.of_nothing(ratings.n_rows, prior.mean_ridge), items)
 

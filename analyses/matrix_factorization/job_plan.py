@@ -11,11 +11,14 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from analyses.job.job import Job, JobError
 from analyses.job.ratings import RatingsSchema
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from analyses.matrix_factorization.broadcast import ModelFormat
+from analyses.matrix_factorization.horizontal import Estimates
 from analyses.matrix_factorization.jobs.factor_params import (
     UNITS,
     FactorJobParams,
@@ -25,7 +28,9 @@ from analyses.matrix_factorization.jobs.factor_params import (
     n_users_of,
 )
 from analyses.matrix_factorization.jobs.series_plan import RoundSum, SeriesPlan
+from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.plan import FactorParams, FactorPlan, check_deviations, plan_factors, releases_of
+from analyses.matrix_factorization.posterior import Prior
 from analyses.matrix_factorization.round_noise import OwnItemsNoise, RoundNoise
 from analyses.matrix_factorization.unit_vectors import VectorRule
 from analyses.sums.round import ring_for
@@ -65,6 +70,17 @@ class FactorJobPlan(SeriesPlan):
         filled = replace(asked, rank=self.rank, n_rounds=self.rounds)
         members = members_of(self.job)
         return FactorPlan(filled, members, releases_of(filled, members, self.mu), self.job.privacy.delta)
+
+    @property
+    def start(self) -> FactorModel | None:
+        """The earlier public model that the job starts from; None for none."""
+        return None if self.params.start is None else self.params.start.model
+
+    @cached_property
+    def estimates(self) -> Estimates:
+        """The public choices of what is made of the sums."""
+        features = self.params.features
+        return Estimates(Prior(), None if features is None else np.array(features, dtype=np.float64), self.start)
 
     @property
     def n_sums(self) -> int:
@@ -178,6 +194,26 @@ class FactorJobPlan(SeriesPlan):
         made = [(self.encoding(one.number), one.noise) for one in self.sum_noises]
         return tuple((encoding, noise, ring_for(n, encoding, noise)) for encoding, noise in made)
 
+    def check_start(self) -> None:
+        """Refuse an earlier model that is none of what this job makes.
+
+        Raises:
+            JobError: there is one.
+        """
+        if self.params.start is None:
+            return
+        how, squared_length = self.broadcast, self.factors.params.squared_length
+        self.params.start.check(
+            of="users" if self.is_vertical else "items",
+            items_digest=None if self.is_vertical else self.declared[0].items_digest,
+            parties=self.job.compute_parties,
+            shape=(how.n_rows, how.rank),
+            units=how.units,
+            centre=self.centre,
+            bounds=self.bounds,
+            longest=float(squared_length - 1) if self.is_vertical else None,
+        )
+
     def check_rings(self) -> None:
         """Refuse sums that no ring holds.
 
@@ -221,6 +257,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> FactorJobPlan:
             mu=found.releases[0].mu,
         )
         planned.check_rings()
+        planned.check_start()
     except ProtocolError as error:
         raise JobError(f"inputs: users, items: {error}") from error
     return planned

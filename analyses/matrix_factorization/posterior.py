@@ -4,7 +4,9 @@ All of it reads opened sums and public constants only, so it costs nothing, howe
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ class Prior:
 
     Attributes:
         offset_variance: variance of an item's offset about the regression.
+        started_variance: the same after an earlier model, whose offsets are about right.
         residual_variance: variance of a rating about its mean and offset.
         mean_ridge: ridge of a user's own mean.
         factor_ridge: ridge of a user's factors, whose variance is 1.
@@ -32,6 +35,7 @@ class Prior:
     """
 
     offset_variance: float = 0.2
+    started_variance: float = 0.05
     residual_variance: float = 0.9
     mean_ridge: float = 10.0
     factor_ridge: float = 0.7
@@ -47,6 +51,48 @@ class Prior:
 
 
 @dataclass(frozen=True)
+class Regression:
+    """The regression of items' offsets on their counts and public features: what is known of an item without ratings.
+
+    Attributes:
+        weights: beta: of 1, of log c, of each feature, shape (2 + features,).
+        least_count: c of an item without ratings: the positive floor of noisy counts, a public constant of the plan.
+    """
+
+    weights: Floats
+    least_count: float
+
+    def of_new(self, features: Floats) -> Floats:
+        """Return the offsets of items that were never rated, shape (items,), from their features alone."""
+        always = self.weights[0] + self.weights[1] * math.log(self.least_count)
+        return np.asarray(always + features @ self.weights[2:])
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        one, log_count, *of_features = self.weights.tolist()
+        return {
+            "constant": one,
+            "log_count": log_count,
+            "features": of_features,
+            "least_count": self.least_count,
+            "new_items": one + log_count * math.log(self.least_count),
+        }
+
+    @classmethod
+    def of_data(cls, data: Mapping[str, Any]) -> "Regression":
+        """Return what `as_data` has made.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is not of this form, or not finite.
+        """
+        weights = np.array([data["constant"], data["log_count"], *data["features"]], dtype=np.float64)
+        least_count = float(data["least_count"])
+        if not (np.isfinite(weights).all() and 0 < least_count < math.inf):
+            raise ValueError("a regression has finite weights and a positive count")
+        return cls(weights, least_count)
+
+
+@dataclass(frozen=True)
 class OffsetPosterior:
     """Offsets, and what stage 3 needs to put a party's own sums in the place of its noisy ones.
 
@@ -57,6 +103,8 @@ class OffsetPosterior:
         opened_counts: opened counts, in units of 1, shape (items,).
         opened_sums: opened sums, in units of 1, shape (items,).
         deviation: standard deviation of the noise on each, in units of 1.
+        regression: what `expected` was made with.
+        variance: of an offset about `expected`.
     """
 
     offsets: Floats
@@ -65,6 +113,8 @@ class OffsetPosterior:
     opened_counts: Floats
     opened_sums: Floats
     deviation: float
+    regression: Regression
+    variance: float
 
 
 def offset_posterior(
@@ -75,6 +125,7 @@ def offset_posterior(
     ratings_per_user: int,
     prior: Prior,
     features: Floats | None = None,
+    start: Floats | None = None,
 ) -> OffsetPosterior:
     """Return offsets, shrunk toward a regression on log c and public features.
 
@@ -83,7 +134,8 @@ def offset_posterior(
         s_j ~ N(c_j b_j, sigma^2 + c_j r^2 / sqrt k),     b_j ~ N(g_j, tau^2),     g_j = beta (1, log c_j, features_j).
 
     The sum of the squared weights of an item's raters is about c_j / sqrt k, as each is about 1 / sqrt k. beta is
-    fitted to the opened sums by weighted least squares.
+    fitted to the opened sums by weighted least squares. After an earlier model g_j is its offset, and tau^2 is smaller:
+    an item without new ratings keeps about what it had.
 
     Args:
         counts: c, shape (items,), in units of 1.
@@ -92,18 +144,27 @@ def offset_posterior(
         ratings_per_user: k, declared.
         prior: public constants.
         features: public, shape (items, features); None for none.
+        start: offsets of an earlier public model, shape (items,); None for none.
     """
-    n_items = len(counts)
-    c = np.maximum(counts, 0.5 * deviation + _MIN_COUNT)
+    n_items, least_count = len(counts), 0.5 * deviation + _MIN_COUNT
+    c = np.maximum(counts, least_count)
+    tau2 = prior.offset_variance if start is None else prior.started_variance
     of_features = np.zeros((n_items, 0)) if features is None else features
     columns = np.column_stack([np.ones(n_items), np.log(c), of_features])
     noise = deviation**2 + c * prior.residual_variance / math.sqrt(ratings_per_user)
-    weights = 1 / (noise + c**2 * prior.offset_variance)
+    weights = 1 / (noise + c**2 * tau2)
     ridge = np.diag([1e-6, 1e-6, *[prior.regression_ridge] * of_features.shape[1]])
     scaled = columns * c[:, None]
-    expected = columns @ np.linalg.solve(scaled.T @ (scaled * weights[:, None]) + ridge, scaled.T @ (weights * sums))
-    gain = c * prior.offset_variance * weights
-    return OffsetPosterior(expected + gain * (sums - c * expected), expected, c, counts, sums, deviation)
+    if start is None:
+        beta = np.linalg.solve(scaled.T @ (scaled * weights[:, None]) + ridge, scaled.T @ (weights * sums))
+        expected = columns @ beta
+    else:
+        expected = start
+    offsets = expected + c * tau2 * weights * (sums - c * expected)
+    if start is not None:  # what new items are told by: the offsets, which hold what all ratings say
+        beta = np.linalg.solve(columns.T @ columns + ridge, columns.T @ offsets)
+    regression = Regression(np.asarray(beta, dtype=np.float64), least_count)
+    return OffsetPosterior(offsets, expected, c, counts, sums, deviation, regression, tau2)
 
 
 def factor_posterior(

@@ -36,7 +36,6 @@ from analyses.matrix_factorization.broadcast import Released, receive_released, 
 from analyses.matrix_factorization.descent.descent_job_plan import DescentJobPlan, plan_descent_job
 from analyses.matrix_factorization.descent.descent_parts import DescentHost, DescentPart
 from analyses.matrix_factorization.horizontal import (
-    Estimates,
     FactorResult,
     HorizontalRounds,
     member_vector,
@@ -45,7 +44,7 @@ from analyses.matrix_factorization.horizontal import (
 )
 from analyses.matrix_factorization.job_plan import FactorJobPlan
 from analyses.matrix_factorization.job_plan import plan as plan_of_statistics
-from analyses.matrix_factorization.jobs.answer import answer
+from analyses.matrix_factorization.jobs.answer import answer, of_features
 from analyses.matrix_factorization.jobs.factor_params import FEWEST_PARTIES, FactorJobParams, params_of
 from analyses.matrix_factorization.jobs.forecast import forecast, signal
 from analyses.matrix_factorization.jobs.series_plan import SeriesPlan
@@ -165,13 +164,14 @@ class HorizontalPart:
 
     def _improved(self, released: Released) -> dict[str, Any]:
         plan, factors = self._plan, self._plan.factors
-        estimates = Estimates(PRIOR)
-        result = FactorResult(released.model, offsets_of(factors, estimates, released.opened), released.n_opened - 1)
+        posterior = offsets_of(factors, plan.estimates, released.opened)
+        result = FactorResult(released.model, posterior, released.n_opened - 1)
         is_included = self._session.me in released.survivors
         model, choice = own_choice(
             factors, result, self._own.ratings, PRIOR, plan.deviation_bounds, is_included=is_included
         )
-        return kept_of_items(model, choice, bounds=plan.bounds, centre=plan.centre)
+        kept = kept_of_items(model, choice, bounds=plan.bounds, centre=plan.centre)
+        return kept | of_features(plan, posterior)
 
 
 class VerticalPart:
@@ -188,7 +188,7 @@ class VerticalPart:
         My items are released to myself once per sweep, with noise of my own, also where its sum takes more attempts.
         """
         plan, session, own, sweep = self._plan, self._session, self._own, announced.number
-        users = _model_before(plan, announced) or first_users(plan.factors)
+        users = _model_before(plan, announced) or plan.start or first_users(plan.factors)
         if self._sweep != sweep:
             zeros = partial(_zeros, n_rating_entries(own.ratings.n_columns, plan.rank))
             sums = await session.compute(zeros_if_raised, own, partial(self._owner.item_sums, users), zeros)
@@ -259,7 +259,8 @@ async def coordinator(session: Session, plan: AnyPlan) -> dict[str, Any]:
     )
     released = hosted.released()
     await send_released(session, plan.broadcast, released, plan.n_parties, stage_s)
-    return answer(plan, released.model, hosted.rounds)
+    more = hosted.more() if isinstance(hosted, FactorHost) else {}
+    return answer(plan, released.model, hosted.rounds) | more
 
 
 class FactorHost:
@@ -268,7 +269,7 @@ class FactorHost:
     def __init__(self, session: Session, plan: FactorJobPlan) -> None:
         self.rounds: list[dict[str, Any]] = []
         self._session, self._plan = session, plan
-        self._horizontal = HorizontalRounds(plan.factors, Estimates(PRIOR))
+        self._horizontal = HorizontalRounds(plan.factors, plan.estimates)
         self._model: FactorModel | None = None
         self._opened: Integers | None = None
         self._survivors: tuple[int, ...] = ()
@@ -283,7 +284,7 @@ class FactorHost:
             self._opened, self._survivors = integers, opened.survivors
         if plan.is_vertical:
             rows = OpenedRows.read(plan.factors, 2 * number + 1, integers)
-            self._model = await self._session.compute(users_of, plan.factors, rows, VERTICAL_PRIOR)
+            self._model = await self._session.compute(users_of, plan.factors, rows, VERTICAL_PRIOR, plan.start)
         else:
             await self._session.compute(self._horizontal.improve, integers)
             self._model = self._horizontal.model
@@ -298,6 +299,10 @@ class FactorHost:
         assert model is not None
         assert self._opened is not None
         return Released(len(self.rounds), model, self._opened, self._survivors)
+
+    def more(self) -> dict[str, Any]:
+        """Return what else the result holds: how features move offsets."""
+        return {} if self._plan.is_vertical else of_features(self._plan, self._horizontal.result().released)
 
 
 def survival(job: Job) -> Survival:

@@ -9,7 +9,7 @@ from analyses.job.schema import Table
 from analyses.matrix_factorization.descent.descent_job_plan import DescentJobPlan
 from analyses.matrix_factorization.descent.descent_parts import first_points, member_of
 from analyses.matrix_factorization.descent.projected_descent import descend
-from analyses.matrix_factorization.horizontal import Estimates, HorizontalRounds, member_vector
+from analyses.matrix_factorization.horizontal import HorizontalRounds, member_vector
 from analyses.matrix_factorization.job_plan import FactorJobPlan
 from analyses.matrix_factorization.jobs.series_plan import SeriesPlan
 from analyses.matrix_factorization.model import FactorModel
@@ -51,7 +51,7 @@ def ratings_in(plan: SeriesPlan, table: Table) -> Ratings:
 
 def _horizontal(plan: FactorJobPlan, held: Sequence[Ratings]) -> FactorModel:
     prior = Prior()
-    rounds = HorizontalRounds(plan.factors, Estimates(prior))
+    rounds = HorizontalRounds(plan.factors, plan.estimates)
     for t in range(plan.n_sums):
         vectors = [member_vector(plan.factors, t, rounds.model, ratings, prior) for ratings in held]
         rounds.improve(np.sum(vectors, axis=0, dtype=np.int64))
@@ -61,12 +61,12 @@ def _horizontal(plan: FactorJobPlan, held: Sequence[Ratings]) -> FactorModel:
 def _vertical(plan: FactorJobPlan, held: Sequence[Ratings]) -> FactorModel:
     prior = VerticalPrior(Prior())
     owners = [Owner(plan.factors, ratings, prior, SystemEntropy()) for ratings in held]
-    users = first_users(plan.factors)
+    users = plan.start or first_users(plan.factors)
     for sweep in range(plan.rounds):
         for owner in owners:
             owner.take_items(sweep, owner.item_sums(users))
         total: Integers = np.sum([owner.user_vector() for owner in owners], axis=0, dtype=np.int64)
-        users = users_of(plan.factors, OpenedRows.read(plan.factors, 2 * sweep + 1, total), prior)
+        users = users_of(plan.factors, OpenedRows.read(plan.factors, 2 * sweep + 1, total), prior, plan.start)
     return users
 
 

@@ -112,16 +112,25 @@ def normal_equations(opened: OpenedRows, residual_variance: float) -> tuple[Floa
     return means @ gain, np.einsum("nba,nb->na", gain, opened.sums)
 
 
-def posterior_rows(opened: OpenedRows, variances: Floats, residual_variance: float) -> Floats:
-    """Return posterior means of (offset, factors), shape (rows, 1 + p), under a prior about 0."""
+def posterior_rows(
+    opened: OpenedRows, variances: Floats, residual_variance: float, means: Floats | float = 0.0
+) -> Floats:
+    """Return posterior means of (offset, factors), shape (rows, 1 + p), under a prior about `means`, as many, or 0."""
     precision, known = normal_equations(opened, residual_variance)
+    known = known + means / variances
     return np.asarray(np.linalg.solve(precision + np.diag(1 / variances), known[:, :, None])[:, :, 0])
 
 
-def users_of(plan: FactorPlan, opened: OpenedRows, prior: VerticalPrior) -> FactorModel:
-    """Return all users' offsets and vectors on the lattice, shortened to the public bound: what is broadcast."""
-    found = posterior_rows(opened, prior.variances(plan.rank, of_users=True), prior.items.residual_variance)
-    return on_lattice(plan, found)
+def users_of(
+    plan: FactorPlan, opened: OpenedRows, prior: VerticalPrior, start: FactorModel | None = None
+) -> FactorModel:
+    """Return all users' offsets and vectors on the lattice, shortened to the public bound: what is broadcast.
+
+    After an earlier public model of the users, `start`, the prior is about that one.
+    """
+    variances = prior.variances(plan.rank, of_users=True)
+    means = 0.0 if start is None else np.column_stack([start.offsets, start.vectors])
+    return on_lattice(plan, posterior_rows(opened, variances, prior.items.residual_variance, means))
 
 
 def on_lattice(plan: FactorPlan, found: Floats) -> FactorModel:

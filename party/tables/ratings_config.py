@@ -1,11 +1,22 @@
 """The configuration of a table of ratings: `[[tables]]` with `kind = "ratings"`."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
 
-from analyses.job.ratings import MAX_ITEMS, MAX_RATINGS_PER_USER, MAX_USERS, RatingsSchema, digest_of_items
+from analyses.job.ratings import (
+    FEATURES_OF_LINES,
+    MAX_ITEMS,
+    MAX_RATINGS_PER_USER,
+    MAX_USERS,
+    Features,
+    RatingsSchema,
+    check_features,
+    digest_of_features,
+    digest_of_items,
+)
 from mpc.public_text import check_public
 from party.tables.config import TableConfig
 from party.tables.spelling.canonical import check_list
@@ -30,6 +41,9 @@ class RatingsTableConfig(TableConfig):
         users: how many users there may be. Public, and never a count: it is fixed without a look at the data. In the
             vertical setting users are called 0, 1, 2, ... at all parties, and ratings of others are dropped.
         ratings_per_user: about how many ratings a user has. Public likewise; only estimates depend on it.
+        features: public features of the items, such as genres: a row of numbers for each, in the order of the list, or
+            `{ file = "genres.csv" }` with one item on each line and commas between its numbers. Facts that everybody
+            knows, never made from ratings. A job that states features asks all owners for the same.
     """
 
     kind: Literal["ratings"]
@@ -42,6 +56,7 @@ class RatingsTableConfig(TableConfig):
     ]
     users: Annotated[int, Field(ge=1, le=MAX_USERS)]
     ratings_per_user: Annotated[int, Field(ge=1, le=MAX_RATINGS_PER_USER)]
+    features: Annotated[Features, FEATURES_OF_LINES, list_or_file(MAX_ITEMS)] | None = None
 
     @model_validator(mode="after")
     def _has_three_columns(self) -> Self:
@@ -58,6 +73,7 @@ class RatingsTableConfig(TableConfig):
         if not isinstance(self.items, int):
             check_list("items", self.items, "item")
             check_public(self.items, "items")
+        check_features(self.features, self.n_items, "features")
         return self
 
     @model_validator(mode="after")
@@ -87,7 +103,13 @@ class RatingsTableConfig(TableConfig):
             ratings_per_user=self.ratings_per_user,
             lower=lower,
             upper=upper,
+            features_digest=self.features_digest,
         )
+
+    @cached_property
+    def features_digest(self) -> str | None:
+        """Digest of the public features of the items; None without any."""
+        return None if self.features is None else digest_of_features(self.features)
 
 
 def _of_its_kind(given: object, info: ValidationInfo) -> object:

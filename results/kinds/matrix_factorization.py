@@ -54,7 +54,8 @@ class MatrixFactorizationResult(Result):
             largest = max(math.sqrt(sum(value**2 for value in vector)) for vector in fields["vectors"]) / units
             lines.append(f"vectors of a length of {largest:.3f} at most (all values: --format json)")
         else:
-            lines += [_offset_line(fields), *_ends(fields), *([] if fields["rank"] else [OFFSETS_ALONE])]
+            lines += [_offset_line(fields), *_of_new_items(fields), *_ends(fields)]
+            lines += [] if fields["rank"] else [OFFSETS_ALONE]
         return [*lines, *closing_lines(fields)]
 
     @staticmethod
@@ -82,7 +83,8 @@ class MatrixFactorizationResult(Result):
                 f"{max(lengths):.3f} (all values: --format json)"
             )
         else:
-            lines += [_offset_line(answer), *([] if answer["rank"] else [OFFSETS_ALONE_OF_DEVICES])]
+            lines += [_offset_line(answer), *_of_new_items(answer)]
+            lines += [] if answer["rank"] else [OFFSETS_ALONE_OF_DEVICES]
         return [*lines, *describe(answer["privacy"], "members")]
 
     @staticmethod
@@ -129,6 +131,17 @@ class MatrixFactorizationResult(Result):
         """The vectors, shape (rank, items)."""
         vectors = np.array(self.fields["vectors"], dtype=np.float64).reshape(len(self.fields["offsets"]), -1)
         return np.asarray(vectors.T / float(self.fields["units"]), dtype=np.float64)
+
+    @property
+    def start(self) -> dict[str, Any]:
+        """The parameter `start` of a later job or question, which then needs new ratings only.
+
+        Raises:
+            ValueError: the result is of the form sgd, or was changed.
+        """
+        from analyses.matrix_factorization.jobs.earlier import start_of
+
+        return start_of(self.fields)
 
     def named(self, items: Sequence[str] | str | Path) -> Self:
         """Return the same result with the names of its items, in text, tables and picture.
@@ -188,6 +201,14 @@ def _offset_line(fields: Mapping[str, Any]) -> str:
         f"offsets about {fields['centre']:g}: from {min(offsets) / units:+.3f} to {max(offsets) / units:+.3f} "
         "(vectors and all values: --format json)"
     )
+
+
+def _of_new_items(fields: Mapping[str, Any]) -> list[str]:
+    """Return how public features move offsets, where there are some."""
+    if (found := fields.get("regression")) is None:
+        return []
+    weights = ", ".join(f"{weight:+.3f}" for weight in found["features"])
+    return [f"offset of a new item: {found['new_items']:+.3f}, and for each feature {weights}"]
 
 
 def _numbers(rounds: list[int]) -> str:

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from deadlines import GENEROUS_S
 from mailbox_federation import running_federation
-from rating_jobs import SGD, SGD_VERTICAL_PARTY, SGD_WAYS, VERTICAL, horizontal_tables, job_of, vertical_tables
+from rating_jobs import (
+    SGD,
+    SGD_VERTICAL_PARTY,
+    SGD_WAYS,
+    VERTICAL,
+    declaring,
+    horizontal_tables,
+    job_of,
+    vertical_tables,
+)
 
 from analyses.matrix_factorization import protocol
 from analyses.matrix_factorization.broadcast import ECHO_STAGE, RELEASED_STAGE
@@ -27,6 +36,8 @@ NAMES = ("party-1", "party-2", "party-3", "party-4")
 def planned(n, parameters, **changes):
     parties = NAMES[:n]
     tables = (vertical_tables if "setting" in parameters else horizontal_tables)(parties)
+    if "features" in parameters:
+        tables = declaring(tables, lambda party: parameters["features"])
     job = job_of(parties, colluding=1, parameters=parameters, deadline_s=GENEROUS_S, **changes)
     return protocol.plan(job, [tables[name].schema for name in job.members]), tables
 
@@ -79,8 +90,14 @@ def note_sent(session, sent):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"rank": 0}, {"rank": 2, "rounds": 3}, VERTICAL, *SGD_WAYS.values()],
-    ids=["offsets", "factors", "vertical", *(f"sgd, {way}" for way in SGD_WAYS)],
+    [
+        {"rank": 0},
+        {"rank": 0, "features": [[float(item % 2)] for item in range(12)]},
+        {"rank": 2, "rounds": 3},
+        VERTICAL,
+        *SGD_WAYS.values(),
+    ],
+    ids=["offsets", "features", "factors", "vertical", *(f"sgd, {way}" for way in SGD_WAYS)],
 )
 async def test_services_and_one_process_find_the_same_bit_for_bit(tmp_path, parameters):
     plan, tables = planned(3, parameters)

@@ -4,7 +4,7 @@ import numpy as np
 from rating_tables import made_up
 
 from analyses.job.job import Job
-from analyses.job.ratings import RatingRows, RatingsSchema, digest_of_items
+from analyses.job.ratings import RatingRows, RatingsSchema, digest_of_features, digest_of_items
 from analyses.job.schema import BlockSchema, Table
 
 PARTIES = ("bank", "hospital", "telco")
@@ -56,6 +56,18 @@ def vertical_tables(parties=PARTIES, n_users=N_USERS, seed=1):
         mine = items % n == k
         rows = rows_of(ratings.rows[mine], items[mine] // n, ratings.deviations[mine])
         found[party] = table_of(party, rows, n_items=N_ITEMS // n, users=n_users)
+    return found
+
+
+def declaring(tables, features_of):
+    """The same tables, whose owners declare the features that `features_of` gives for each; None for none."""
+    found = {}
+    for party, table in tables.items():
+        features = features_of(party)
+        digest = None if features is None else digest_of_features(features)
+        ratings = table.schema.ratings.model_copy(update={"features_digest": digest})
+        schema = table.schema.model_copy(update={"ratings": ratings})
+        found[party] = type(table)(schema, table.values, ratings=table.ratings)
     return found
 
 

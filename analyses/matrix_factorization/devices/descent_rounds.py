@@ -196,6 +196,9 @@ class DescentProgress:
         """See `Progress`."""
         return FactorModel(np.zeros(len(self._points), dtype=np.int64), self._points, self._plan.params.factor_units)
 
+    def regression(self) -> None:
+        """See `Progress`: there are no offsets."""
+
 
 def plan_descent_rounds(question: FactorQuestion, topology: Topology, members: Members) -> DescentRounds:
     """Fix samples and noise.

@@ -8,13 +8,15 @@ bound into every key of every round.
 import json
 import math
 import tomllib
+from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from analyses.job.job import Finite, JobError, Name, PrivacyTarget, PublicModel, explain
-from analyses.job.ratings import MAX_RATINGS_PER_USER, digest_of_items
+from analyses.job.ratings import MAX_RATINGS_PER_USER, Features, check_features, digest_of_features, digest_of_items
 from analyses.matrix_factorization.descent.descent_plan import MAX_ROUNDS_OF_STEPS
+from analyses.matrix_factorization.jobs.earlier import EarlierModel
 from analyses.matrix_factorization.plan import MAX_RANK, MAX_ROUNDS
 from mpc.transcript import decode_fields, encode_fields
 
@@ -23,7 +25,7 @@ NAME = "matrix-factorization"
 MAX_DEVICE_ITEMS = 1 << 20
 LABEL = "moiety matrix factorization over devices"
 
-STATISTICS_ONLY = ("rounds", "centre")
+STATISTICS_ONLY = ("rounds", "centre", "features", "start")
 SGD_ONLY = ("steps", "theta", "sampling_rate", "most_participations", "noise", "learning_rate")
 """Fields that one form has and the other has not."""
 
@@ -41,6 +43,8 @@ class FactorQuestion(PublicModel):
         lower, upper: bounds of a rating.
         centre: statistics: mu0, which is taken off every rating. Default: the middle of the bounds. The form sgd takes
             off the lower bound.
+        features: statistics: a row of public features of each item, in the order of the list; members declare the same.
+        start: statistics: the model of an earlier public result (`jobs.earlier`), so that new ratings are enough.
         rank: p, the length of an item's vector; 0 for offsets only; "auto" takes what the public rule expects to pay.
             The form sgd has at least 1, and 4 for "auto".
         rounds: statistics: T: rounds after the first one. Default: what goes with the rank.
@@ -71,6 +75,8 @@ class FactorQuestion(PublicModel):
     lower: Finite
     upper: Finite
     centre: Finite | None = None
+    features: Annotated[Features | None, Field(exclude_if=lambda features: features is None)] = None
+    start: Annotated[EarlierModel | None, Field(exclude_if=lambda start: start is None)] = None
     rank: Annotated[int, Field(ge=0, le=MAX_RANK)] | Literal["auto"] = "auto"
     rounds: Annotated[int, Field(ge=0, le=MAX_ROUNDS)] | None = None
     steps: Annotated[int, Field(ge=1, le=MAX_ROUNDS_OF_STEPS)] | None = None
@@ -101,7 +107,13 @@ class FactorQuestion(PublicModel):
         for name in SGD_ONLY if self.form == "statistics" else STATISTICS_ONLY:
             if getattr(self, name) is not None:
                 raise ValueError(f'{name}: the form "{self.form}" has no such parameter')
+        check_features(self.features, self.items, "features")
         return self
+
+    @cached_property
+    def features_digest(self) -> str | None:
+        """Digest of the public features; None for none."""
+        return None if self.features is None else digest_of_features(self.features)
 
     @property
     def bounds(self) -> tuple[float, float]:

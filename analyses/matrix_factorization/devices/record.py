@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.job import JobError
-from analyses.job.ratings import UNKNOWN, digest_of_items
+from analyses.job.ratings import UNKNOWN, digest_of_features, digest_of_items
 from analyses.matrix_factorization.descent.horizontal_descent import HorizontalMember
 from analyses.matrix_factorization.devices.descent_rounds import DescentRounds
 from analyses.matrix_factorization.devices.question import FactorQuestion
@@ -45,12 +45,14 @@ class DeclaredRatings:
         items: the public list of items, or how many there are, if they are called 0, 1, 2, ...
         lower, upper: bounds of a rating.
         most: largest number of ratings that count.
+        features: public features of the items, a row for each; None for none.
     """
 
     items: int | tuple[str, ...]
     lower: float
     upper: float
     most: int
+    features: tuple[tuple[float, ...], ...] | None = None
 
     @property
     def n_items(self) -> int:
@@ -61,6 +63,11 @@ class DeclaredRatings:
     def digest(self) -> str:
         """Digest of the public list."""
         return digest_of_items(self.items)
+
+    @cached_property
+    def features_digest(self) -> str | None:
+        """Digest of the public features; None for none."""
+        return None if self.features is None else digest_of_features(self.features)
 
     def name_of(self, place: int) -> str:
         """Return what an item is called."""
@@ -88,6 +95,9 @@ class DeclaredRatings:
         name = question.record
         if (question.items, question.items_digest) != (self.n_items, self.digest):
             raise JobError(f"items: the question has another list of items than {name} is declared with here")
+        if question.features is not None and question.features_digest != self.features_digest:
+            what = "no public features" if self.features is None else "other public features"
+            raise JobError(f"features: the question states some of the items, and {name} is declared with {what} here")
         if question.bounds != (self.lower, self.upper):
             raise JobError(
                 f"lower, upper: the question has ratings of {question.lower:g} to {question.upper:g}, but {name} is "

@@ -1,5 +1,6 @@
 """What is public about the rounds of a question to devices, whatever its form: each member computes it for itself."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from analyses.matrix_factorization.broadcast import ModelFormat
 from analyses.matrix_factorization.devices.question import LABEL, FactorQuestion
 from analyses.matrix_factorization.model import FactorModel
+from analyses.matrix_factorization.posterior import Regression
 from analyses.sums.noise import SumNoise
 from analyses.sums.round import ring_for
 from dp.cost.events.event import PrivacyEvent
@@ -40,6 +42,9 @@ class Progress(Protocol):
 
     def released(self) -> FactorModel:
         """Return what the rounds so far came to; there is at least one."""
+
+    def regression(self) -> Regression | None:
+        """Return how public features move offsets, after round 0; None in the form sgd."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,11 @@ class DeviceRounds(ABC):
     def largest(self) -> int | None:
         """R, of squared norms of embeddings; None where a user is solved without such a bound."""
         return None
+
+    @property
+    def n_features(self) -> int:
+        """How many public features an item has; 0 where the question states none."""
+        return 0
 
     @abstractmethod
     def begin(self) -> Progress:
@@ -126,6 +136,30 @@ class DeviceRounds(ABC):
             PeerViolationError: see `model_before`.
         """
         return self.broadcast.read(written, number, stage)
+
+    def write_outcome(self, number: int, model: FactorModel, regression: Regression | None) -> bytes:
+        """Return what members are told at the end: the model, and how features move offsets where there are some."""
+        written = self.broadcast.write(number, model)
+        if not self.n_features:
+            return written
+        assert regression is not None
+        return written + np.array([regression.least_count, *regression.weights], dtype="<f8").tobytes()
+
+    def read_outcome(self, outcome: bytes, stage: str) -> tuple[FactorModel, Regression | None]:
+        """Return the model and the regression that the coordinator sent at the end, checked.
+
+        Raises:
+            PeerViolationError: they are of another shape, off the lattice, or not finite. Shows no value.
+        """
+        n_more = 8 * (3 + self.n_features) if self.n_features else 0
+        split = len(outcome) - n_more
+        model = self.read(outcome[: max(0, split)], min(int.from_bytes(outcome[:8], "little"), self.n_rounds), stage)
+        if not n_more:
+            return model, None
+        least_count, *weights = np.frombuffer(outcome[split:], dtype="<f8").tolist()
+        if not (all(map(math.isfinite, weights)) and 0 < least_count < math.inf):
+            raise PeerViolationError(COORDINATOR, stage, "sent weights of features that are not finite")
+        return model, Regression(np.array(weights), least_count)
 
     # -- what it costs -------------------------------------------------------------------------------------------------
 

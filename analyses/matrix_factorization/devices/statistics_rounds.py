@@ -16,7 +16,7 @@ from analyses.matrix_factorization.horizontal import Estimates, HorizontalRounds
 from analyses.matrix_factorization.job_plan import RULE
 from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.plan import FactorParams, FactorPlan, Members, check_deviations, plan_factors
-from analyses.matrix_factorization.posterior import Prior
+from analyses.matrix_factorization.posterior import Prior, Regression
 from analyses.sums.noise import SumNoise
 from dp.cost.events.event import PrivacyEvent
 from dp.cost.job_cost import JobCost
@@ -57,7 +57,22 @@ class StatisticsRounds(DeviceRounds):
 
     def begin(self) -> "StatisticsProgress":
         """See `DeviceRounds`."""
-        return StatisticsProgress(HorizontalRounds(self.plan, Estimates(PRIOR)))
+        return StatisticsProgress(HorizontalRounds(self.plan, self.estimates))
+
+    @property
+    def estimates(self) -> Estimates:
+        """The public choices of what is made of the sums."""
+        features, start = self.question.features, self.question.start
+        return Estimates(
+            PRIOR,
+            None if features is None else np.array(features, dtype=np.float64),
+            None if start is None else start.model,
+        )
+
+    @property
+    def n_features(self) -> int:
+        """See `DeviceRounds`."""
+        return 0 if self.question.features is None else len(self.question.features[0])
 
     def noise(self, number: int) -> SumNoise:
         """See `DeviceRounds`."""
@@ -135,6 +150,10 @@ class StatisticsProgress:
         """See `Progress`."""
         return self._rounds.result().model
 
+    def regression(self) -> Regression:
+        """See `Progress`."""
+        return self._rounds.result().released.regression
+
 
 def plan_statistics(question: FactorQuestion, topology: Topology, members: Members) -> StatisticsRounds:
     """Fix rank, rounds and noise.
@@ -154,4 +173,15 @@ def plan_statistics(question: FactorQuestion, topology: Topology, members: Membe
         rule=RULE,
     )
     plan = plan_factors(params, members, epsilon=target.epsilon, delta=target.delta, view=target.view)
-    return StatisticsRounds(question, topology, plan)
+    rounds = StatisticsRounds(question, topology, plan)
+    if question.start is not None:
+        question.start.check(
+            of="items",
+            items_digest=question.items_digest,
+            parties=(),
+            shape=(question.items, plan.rank),
+            units=plan.params.factor_units,
+            centre=question.middle,
+            bounds=question.bounds,
+        )
+    return rounds

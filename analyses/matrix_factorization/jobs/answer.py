@@ -3,8 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+from analyses.job.ratings import digest_of_features
+from analyses.matrix_factorization.job_plan import FactorJobPlan
+from analyses.matrix_factorization.jobs.earlier import with_digest
 from analyses.matrix_factorization.jobs.series_plan import SeriesPlan
 from analyses.matrix_factorization.model import FactorModel
+from analyses.matrix_factorization.posterior import OffsetPosterior
 
 
 def answer(plan: SeriesPlan, model: FactorModel, rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -19,7 +23,7 @@ def answer(plan: SeriesPlan, model: FactorModel, rounds: Sequence[dict[str, Any]
         rounds: who was in each opened round, in order.
     """
     declared = plan.declared[0]
-    return {
+    found = {
         "analysis": plan.job.analysis,
         "setting": plan.params.setting,
         "form": plan.params.form,
@@ -36,3 +40,14 @@ def answer(plan: SeriesPlan, model: FactorModel, rounds: Sequence[dict[str, Any]
         "rounds": list(rounds),
         "privacy": plan.privacy_report(),
     }
+    if plan.params.form == "sgd":
+        return found
+    return with_digest(found, plan.job.compute_parties if plan.is_vertical else ())
+
+
+def of_features(plan: FactorJobPlan, posterior: OffsetPosterior) -> dict[str, Any]:
+    """Return how public features move offsets, from noisy sums alone; nothing where the job states none."""
+    features = plan.params.features
+    if features is None:
+        return {}
+    return {"features_digest": digest_of_features(features), "regression": posterior.regression.as_data()}

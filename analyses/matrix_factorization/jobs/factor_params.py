@@ -7,9 +7,10 @@ from pydantic import Field, ValidationError, model_validator
 
 from analyses.job.job import Finite, Job, JobError, PublicModel, parameters_error
 from analyses.job.plan import check_roster
-from analyses.job.ratings import RatingsSchema
+from analyses.job.ratings import Features, RatingsSchema, check_features, digest_of_features
 from analyses.job.schema import BlockSchema
 from analyses.matrix_factorization.descent.descent_plan import MAX_ROUNDS_OF_STEPS
+from analyses.matrix_factorization.jobs.earlier import EarlierModel
 from analyses.matrix_factorization.plan import MAX_RANK, MAX_ROUNDS, Members
 from analyses.sums.round import topology_of_parties
 from dp.cost.views import PERSON_AT_PARTY_UNIT, RATING_UNIT
@@ -21,7 +22,7 @@ UNITS: Mapping[str, str] = {"user": PERSON_AT_PARTY_UNIT, "rating": RATING_UNIT}
 FEWEST_PARTIES = 2
 """Nothing is multiplied: each party adds noisy sums of its own ratings."""
 
-STATISTICS_ONLY = ("rounds", "centre")
+STATISTICS_ONLY = ("rounds", "centre", "features", "start")
 SGD_ONLY = (
     "steps",
     "local_steps",
@@ -51,6 +52,9 @@ class FactorJobParams(PublicModel):
             the rank.
         centre: statistics: mu0, which is taken off every rating. Default: the middle of the bounds. The form sgd takes
             off the lower bound.
+        features: statistics, in the horizontal setting: a row of public features of each item, in the order of the
+            list. All owners declare the same. They move offsets of items with few ratings, and give new ones theirs.
+        start: statistics: the model of an earlier public result (`jobs.earlier`), so that new ratings are enough.
         attempts: attempts at each round, with fresh keys, if too few parties answer.
         steps: sgd: T, rounds. Default 20.
         local_steps: sgd: T', steps between two rounds; more than 1 with noise "party" only. Default 1.
@@ -71,6 +75,8 @@ class FactorJobParams(PublicModel):
     rank: Annotated[int, Field(ge=0, le=MAX_RANK)] | Literal["auto"] = "auto"
     rounds: Annotated[int, Field(ge=0, le=MAX_ROUNDS)] | None = None
     centre: Finite | None = None
+    features: Annotated[Features | None, Field(exclude_if=lambda features: features is None)] = None
+    start: Annotated[EarlierModel | None, Field(exclude_if=lambda start: start is None)] = None
     attempts: Annotated[int, Field(ge=1, le=8)] = 2
     steps: Annotated[int, Field(ge=1, le=MAX_ROUNDS_OF_STEPS)] | None = None
     local_steps: Annotated[int, Field(ge=1, le=1000)] | None = None
@@ -88,6 +94,8 @@ class FactorJobParams(PublicModel):
         for name in others:
             if getattr(self, name) is not None:
                 raise ValueError(f'{name}: the form "{self.form}" has no such parameter')
+        if self.features is not None and self.setting == "vertical":
+            raise ValueError("features: are of items that all owners have; in the vertical setting each has its own")
         return self
 
 
@@ -149,6 +157,9 @@ def check_declared(params: FactorJobParams, declared: Sequence[RatingsSchema], s
         JobError: names the parties.
     """
     first, name = declared[0], schemas[0].party
+    features = params.features
+    check_features(features, first.items, "parameters.features")
+    features_digest = None if features is None else digest_of_features(features)
     for one, schema in zip(declared, schemas, strict=True):
         if (one.lower, one.upper) != (first.lower, first.upper):
             raise JobError(f"inputs: {schema.party} and {name} declare different bounds of a rating")
@@ -157,6 +168,9 @@ def check_declared(params: FactorJobParams, declared: Sequence[RatingsSchema], s
                 f"inputs: {schema.party} and {name} have different lists of items; all must declare the same list in "
                 "the same order"
             )
+        if features_digest is not None and one.features_digest != features_digest:
+            what = "no public features" if one.features_digest is None else "other public features"
+            raise JobError(f"inputs: {schema.party} declares {what} of items, and the job states some in features")
         if params.setting == "vertical" and one.users != first.users:
             raise JobError(
                 f"inputs: {schema.party} and {name} declare different numbers of users; in the vertical setting all "

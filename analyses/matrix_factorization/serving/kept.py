@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from analyses.matrix_factorization.model import FactorModel, Fitted
 from analyses.matrix_factorization.own_factors import Choice
 from analyses.matrix_factorization.own_ratings import OwnRatings
-from analyses.matrix_factorization.posterior import Prior
+from analyses.matrix_factorization.posterior import Prior, Regression
 from analyses.matrix_factorization.serving.recommend import (
     Recommendation,
     best_of,
     recommend,
     recommend_by_embeddings,
+    with_new_items,
 )
 
 Floats = NDArray[np.float64]
@@ -58,7 +59,14 @@ def kept_of_descent(items: Floats, *, largest: int, bounds: tuple[float, float],
 
 
 def recommended(
-    kept: Mapping[str, Any], own: OwnRatings, user: str, *, top: int, prior: Prior
+    kept: Mapping[str, Any],
+    own: OwnRatings,
+    user: str,
+    *,
+    top: int,
+    prior: Prior,
+    features: Floats | None = None,
+    new: Floats | None = None,
 ) -> tuple[Recommendation, ...]:
     """Return the best items for a user among those that it has not rated; for a user without ratings the best of all.
 
@@ -68,18 +76,26 @@ def recommended(
         user: the user's name in the party's table; whoever it does not name gets the order of the items' offsets.
         top: at most so many, 1 or more.
         prior: public constants.
+        features: public, of the job's items, shape (items, features); None where the job had none.
+        new: features of items that the job did not know, which are called by the places after those of the job's.
 
     Raises:
         UnknownUserError: the party's table does not name the user, and a model of the form sgd has no offsets.
-        ValueError: the list of items is not that of the job, or `top` is below 1.
+        ValueError: the list of items is not that of the job, `top` is below 1, or new items are asked for that cannot
+            be told from features.
     """
     place = own.place_of(user)
     n_items = len(kept["vectors"] if kept["of"] == ITEMS else kept["items"])
     if n_items != own.ratings.n_columns:
         raise ValueError("the list of items is not the one that the job had")
     bounds, centre = (kept["bounds"][0], kept["bounds"][1]), kept["centre"]
+    if new is not None and (features is None or "regression" not in kept):
+        raise ValueError("new items: the job had no public features, from which new items could be told")
     if place is None:
-        return best_of(_offsets(kept), np.zeros(0, dtype=np.int64), top=top, centre=centre, bounds=bounds)
+        offsets = _offsets(kept)
+        if new is not None and features is not None:
+            offsets = with_new_items(_model_of(kept), features, Regression.of_data(kept["regression"]), new)[0].offsets
+        return best_of(offsets, np.zeros(0, dtype=np.int64), top=top, centre=centre, bounds=bounds)
     of_user = slice(own.ratings.starts[place], own.ratings.starts[place + 1])
     rated = own.ratings.columns[of_user]
     if "largest" in kept:
@@ -87,13 +103,20 @@ def recommended(
         vectors = np.array(kept["vectors"])
         return recommend_by_embeddings(vectors, of_one, largest=largest, top=top, centre=centre, bounds=bounds)
     if kept["of"] == ITEMS:
-        vectors = np.array(kept["vectors"], dtype=np.int64).reshape(n_items, -1)
-        model = FactorModel(np.array(kept["offsets"], dtype=np.int64), vectors, kept["units"])
+        model = _model_of(kept)
+        if new is not None and features is not None:
+            model, features = with_new_items(model, features, Regression.of_data(kept["regression"]), new)
         ratings = own.ratings.deviations[of_user] + centre
-        return recommend(model, rated, ratings, top=top, centre=centre, bounds=bounds, prior=prior)
+        return recommend(model, rated, ratings, top=top, centre=centre, bounds=bounds, prior=prior, features=features)
     items, users = np.array(kept["items"]), np.array(kept["users"])
     scores = users[place, 0] + items[:, 0] + items[:, 1:] @ users[place, 1:]
     return best_of(scores, rated, top=top, centre=centre, bounds=bounds)
+
+
+def _model_of(kept: Mapping[str, Any]) -> FactorModel:
+    offsets = np.array(kept["offsets"], dtype=np.int64)
+    vectors = np.array(kept["vectors"], dtype=np.int64).reshape(len(offsets), -1)
+    return FactorModel(offsets, vectors, kept["units"])
 
 
 def _offsets(kept: Mapping[str, Any]) -> Floats:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.job.ratings import MAX_FEATURE
 from analyses.matrix_factorization.descent.projected_descent import fit_users
 from analyses.matrix_factorization.horizontal import item_rows, solve_users
 from analyses.matrix_factorization.model import FactorModel
-from analyses.matrix_factorization.posterior import Prior
+from analyses.matrix_factorization.posterior import Prior, Regression
 from analyses.matrix_factorization.ratings import Ratings
 
 Integers = NDArray[np.int64]
@@ -81,6 +82,33 @@ def recommend(
     solved = solve_users(model, own, prior, features)[0]
     scores = model.offsets + item_rows(model, features) @ solved
     return best_of(scores, rated, top=top, centre=centre, bounds=bounds)
+
+
+def with_new_items(
+    model: FactorModel, features: Floats, regression: Regression, new: Floats
+) -> tuple[FactorModel, Floats]:
+    """Return a model and features of its items and, after these, of items that it has never seen.
+
+    A new item's offset is what the regression says of its features, its vector is zero; so no new model is needed, and
+    as the features are public and the regression was made of noisy sums, it costs nothing.
+
+    Args:
+        model: released, or improved by its owner.
+        features: of its items, shape (items, features).
+        regression: of the same job or question.
+        new: of the new items, shape (new items, features).
+
+    Raises:
+        ValueError: a new item has more or fewer features than the others, or one that is not finite or too large.
+    """
+    n_features = len(regression.weights) - 2
+    if features.shape != (len(model.offsets_q), n_features) or new.ndim != 2 or new.shape[1] != n_features:
+        raise ValueError(f"new items: each must have {n_features} features, as the items of the model have")
+    if not (np.abs(new) <= MAX_FEATURE).all():
+        raise ValueError(f"new items: a feature is not a number from {-MAX_FEATURE:g} to {MAX_FEATURE:g}")
+    added = FactorModel.nearest(regression.of_new(new), np.zeros((len(new), model.rank)), model.units)
+    offsets = np.concatenate([model.offsets_q, added.offsets_q])
+    return FactorModel(offsets, np.vstack([model.vectors_q, added.vectors_q]), model.units), np.vstack([features, new])
 
 
 def recommend_by_embeddings(

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from rating_jobs import BOUNDS, VERTICAL, horizontal_tables, job_of, vertical_tables
+from rating_jobs import BOUNDS, VERTICAL, declaring, horizontal_tables, job_of, vertical_tables
 from typer.testing import CliRunner
 
 from analyses.matrix_factorization import protocol
@@ -14,7 +14,7 @@ from party.outcome.report import write_report
 ITEMS = 12
 
 
-def write_party(folder, table, report, n_items, users):
+def write_party(folder, table, report, n_items, users, more=""):
     rows = table.ratings
     lines = [
         f"{rows.user_names[u]},{i},{v!r}" for u, i, v in zip(rows.users, rows.items, rows.values.tolist(), strict=True)
@@ -45,6 +45,7 @@ rating = "rating"
 items = {n_items}
 users = {users}
 ratings_per_user = 6
+{more}
 [tables.bounds]
 rating = [{BOUNDS[0]}, {BOUNDS[1]}]
 """
@@ -121,3 +122,28 @@ async def test_a_job_that_left_no_model_and_a_table_that_is_gone_are_named(party
     report.write_text(json.dumps(kept))
     config.write_text(config.read_text().replace('name = "ratings"', 'name = "stars"'))
     assert "not a table of ratings any longer" in ask(config).output
+
+
+async def test_new_items_are_recommended_by_their_features_and_other_features_than_the_jobs_are_refused(tmp_path):
+    features = [[float(item % 2), float(item < 6)] for item in range(ITEMS)]
+    tables = declaring(horizontal_tables(), lambda party: features)
+    job = job_of(parameters={"rank": 0, "features": features})
+    plan = protocol.plan(job, [tables[name].schema for name in job.members])
+    ended = await run_plan(plan, tables, local_network(plan), analysis=protocol.ANALYSIS)
+    (tmp_path / "genres.csv").write_text("".join(f"{a:g}, {b:g}\n" for a, b in features))
+    config = write_party(
+        tmp_path, tables["bank"], ended.reports["bank"], ITEMS, 50, 'features = { file = "genres.csv" }'
+    )
+    (tmp_path / "new.csv").write_text("dune,1,0\nheat,0,1\n")
+    new = ("--top", "20", "--format", "json", "--new", str(tmp_path / "new.csv"))
+    found = {one["item"] for one in json.loads(ask(config, *new).stdout)}
+    assert {"dune", "heat"} < found
+    assert not {"dune", "heat"} & {one["item"] for one in json.loads(ask(config, "--format", "json").stdout)}
+    (tmp_path / "new.csv").write_text("dune,1\n")
+    refused = ask(config, *new)
+    assert refused.exit_code == 2
+    assert "each must have 2 features" in refused.output
+    (tmp_path / "genres.csv").write_text("1, 1\n" * ITEMS)
+    refused = ask(config)
+    assert refused.exit_code == 4
+    assert "are not those that job job-1 had" in " ".join(refused.output.split())
