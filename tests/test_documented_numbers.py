@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from analyses.job.job import MAX_BRINGING, MAX_COMPUTING
 from analyses.job.matching import MAX_MATCHED_ROWS
 from analyses.logistic_regression.parameters import MAX_ITERATIONS
 from analyses.rows.slots import MAX_SLOTS
@@ -56,6 +57,7 @@ SENTENCES = {
         f"most rows that owners declare, 2^{MAX_MATCHED_ROWS.bit_length() - 1} at most",
         f"A job has at most {MAX_JOB_BYTES // MIB} MiB of JSON",
         f"of all its parties together at most {MAX_REQUEST_BYTES // MIB} MiB",
+        f"at most {MAX_BRINGING} parties that bring tables, and {MAX_COMPUTING} that compute",
         f"While {IN_WORDS[MAX_ASKING]} jobs wait for the owner of one party",
         f"A line slower than {MIN_BYTES_PER_S // KIB} KiB per second",
         f"A job runs for at most {IN_WORDS[MAX_JOB_S / 3600]} hours",

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 MAX_COLUMNS = 10_000
@@ -43,6 +43,12 @@ def expanded(name: str) -> tuple[str, ...]:
     digits = len(place[1]) if place[1].startswith("0") and len(place[1]) == len(place[2]) else 0
     before, after = name[: place.start()], name[place.end() :]
     return tuple(f"{before}{number:0{digits}d}{after}" for number in range(first, last + 1))
+
+
+def n_named(names: Collection[object]) -> int:
+    """Return how many columns names or patterns stand for, without making them; what is no text counts as one."""
+    ranges = (place for name in names for place in _RANGE.finditer(name if isinstance(name, str) else ""))
+    return len(names) + sum(max(0, int(place[2]) - int(place[1])) for place in ranges)
 
 
 def expanded_names(names: Iterable[str]) -> tuple[str, ...]:

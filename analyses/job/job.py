@@ -7,9 +7,9 @@ import tomllib
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from analyses.job.column_names import expanded_names
+from analyses.job.column_names import expanded_names, n_named
 from mpc.field_faults import fault_in_words, fields_beside, place_in_words
 from mpc.public_text import check_public, made_public
 
@@ -19,6 +19,12 @@ NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 MAX_TITLE_CHARACTERS = 200
+
+MAX_BRINGING = MAX_COMPUTING = 256
+"""Parties that bring columns to a job, and that compute in it: each member looks through all of them many times."""
+
+MAX_NAMED = 1 << 17
+"""Columns that the inputs of a job name together: more than the schemas of its parties can have (4 MiB)."""
 
 
 class JobError(ValueError):
@@ -192,6 +198,25 @@ UNCHECKED_ORDER = "nobody checked that a row is the same person everywhere"
 """Warning of a job that joins rows in the order of the tables."""
 
 
+def _finite_numbers(tree: Any) -> Any:
+    """Refuse numbers that are none: in JSON they become null, so members would compare the same text of other jobs."""
+    inner = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list | tuple) else ()
+    if isinstance(tree, float):
+        return _finite(tree)
+    for one in inner:
+        _finite_numbers(one)
+    return tree
+
+
+def _not_too_many_columns(inputs: Any) -> Any:
+    """Refuse a few bytes of patterns that stand for more names than there is memory for, before any is made."""
+    found = inputs if isinstance(inputs, list | tuple) else ()
+    named = (one.get("columns") for one in found if isinstance(one, dict))
+    if sum(n_named(columns) for columns in named if isinstance(columns, list | tuple)) > MAX_NAMED:
+        raise ValueError(f"name more than {MAX_NAMED} columns")
+    return inputs
+
+
 class Job(PublicModel):
     """What an analyst submits.
 
@@ -221,12 +246,14 @@ class Job(PublicModel):
 
     analysis: str
     title: Annotated[str, AfterValidator(_title)] = ""
-    inputs: Annotated[tuple[JobInput, ...], Field(min_length=1)]
-    compute: tuple[Name, ...] = ()
+    inputs: Annotated[
+        tuple[JobInput, ...], Field(min_length=1, max_length=MAX_BRINGING), BeforeValidator(_not_too_many_columns)
+    ]
+    compute: Annotated[tuple[Name, ...], Field(max_length=MAX_COMPUTING)] = ()
     colluding: Annotated[int, Field(ge=1)] | None = None
     deadline_s: Annotated[Finite, Field(gt=0, le=86400)] = 30.0
     target: Annotated[PrivacyTarget | None, Field(alias="privacy")] = None
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    parameters: Annotated[dict[str, Any], AfterValidator(_finite_numbers)] = Field(default_factory=dict)
     matching: Annotated[Matching | None, Field(exclude_if=lambda matching: matching is None)] = None
     order: Annotated[Literal["trusted"] | None, Field(exclude_if=lambda order: order is None)] = None
     anyway: Annotated[bool, Field(strict=True, exclude_if=lambda anyway: not anyway)] = False

@@ -4,7 +4,7 @@ import sys
 import pytest
 from job_builders import PARTIES, make_job, make_schema
 
-from analyses.job.job import MAX_PROBLEMS_SHOWN, Job, JobError
+from analyses.job.job import MAX_COMPUTING, MAX_NAMED, MAX_PROBLEMS_SHOWN, Job, JobError
 from analyses.job.plan import check_roster, check_schemas
 from analyses.job.schema import BlockSchema
 from analyses.registry import analysis_of
@@ -171,3 +171,27 @@ def test_tables_of_which_only_some_have_ids_are_refused_by_name():
     schemas = (make_schema("bank"), make_schema("hospital", has_ids=False), make_schema("telco"))
     with pytest.raises(JobError, match="bank has an id column and the table of hospital has none"):
         check_schemas(make_job(), schemas)
+
+
+def test_a_job_of_more_parties_than_may_compute_is_refused_before_anybody_looks_through_them():
+    tree = make_job().model_dump(mode="json", by_alias=True)
+    with pytest.raises(JobError, match=f"compute: must have at most {MAX_COMPUTING} entries"):
+        Job.from_json(json.dumps(tree | {"compute": [f"p{i}" for i in range(MAX_COMPUTING + 1)]}))
+
+
+def test_patterns_that_stand_for_more_columns_than_a_job_can_have_are_refused_before_any_name_is_made():
+    tree = make_job().model_dump(mode="json", by_alias=True)
+    inputs = [one | {"columns": ["x{0..9999}"] * 5} for one in tree["inputs"]]
+    assert len(inputs) * 50_000 > MAX_NAMED
+    with pytest.raises(JobError, match=f"inputs: name more than {MAX_NAMED} columns"):
+        Job.from_json(json.dumps(tree | {"inputs": inputs}))
+    few = Job.from_json(json.dumps(tree | {"inputs": [{**inputs[0], "columns": ["x{0..9999}"]}, *tree["inputs"][1:]]}))
+    assert len(few.inputs[0].columns) == 10_000
+
+
+@pytest.mark.parametrize("written", ["NaN", "1e999", '[1.0, {"a": -Infinity}]'])
+def test_a_number_that_json_cannot_write_is_refused_as_it_would_be_another_job_with_the_same_text(written):
+    text = make_job().canonical_json().replace('"parameters":{', f'"parameters":{{"other":{written},', 1)
+    assert written in text
+    with pytest.raises(JobError, match=r"parameters: must be a finite number"):
+        Job.from_json(text)
