@@ -6,6 +6,7 @@ from analyses.job.forecast import Forecast, Quantity
 from analyses.low_rank.plan import LowRankPlan
 from analyses.second_moments.forecast import noise_level
 from analyses.second_moments.gram_plan import GramPlan, deviation_of, rows_of
+from analyses.second_moments.noisy_moments import edge_of
 
 _RANGE = (
     "In the best case the leading eigenvalue is well above the noise and well apart from the others. In the bad case "
@@ -21,7 +22,8 @@ _UNIT = "squared scaled units"
 
 def forecast(plan: LowRankPlan) -> Forecast:
     """Return the standard error of an eigenvalue, and from which size on an eigenvalue is seen."""
-    seen, most = noise_level(plan), rows_of(plan)[1] * plan.row_norm**2
+    level, most = noise_level(plan), rows_of(plan)[1] * plan.row_norm**2
+    seen = edge_of(plan, level)
     if isinstance(plan, GramPlan):
         error = sqrt(2) * deviation_of(plan)
         one = Quantity(
@@ -30,7 +32,7 @@ def forecast(plan: LowRankPlan) -> Forecast:
         return Forecast((one,), (_RANGE,))
     # v' (N' N / s - mean) v has the variance 2 noise^2 / s, for a Gaussian matrix of s rows and this variance.
     ratio = plan.n_row_columns / plan.sketch_rows
-    noise = seen / (2 * sqrt(ratio) + ratio)
+    noise = level / (2 * sqrt(ratio) + ratio)
     error = noise * sqrt(2 / plan.sketch_rows)
     # The largest eigenvalue x of the rows becomes about x (1 + sqrt(r / s))^2, r the trace over x, and varies by its
     # fraction sqrt(2 / s).

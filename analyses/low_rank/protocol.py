@@ -22,7 +22,7 @@ from analyses.low_rank.plan import LowRankGramPlan, LowRankParams, LowRankPlan, 
 from analyses.low_rank.reference import reference, residual
 from analyses.second_moments.forecast import signal
 from analyses.second_moments.gram_plan import GramPlan
-from analyses.second_moments.noisy_moments import open_moments
+from analyses.second_moments.noisy_moments import edge_of, open_moments
 from analyses.second_moments.noisy_sketch import release_sketch
 from analyses.second_moments.party import party as party_of_second_moments
 from analyses.second_moments.rounding import stated_rounding
@@ -60,9 +60,9 @@ async def coordinator(session: Session, plan: LowRankPlan) -> dict[str, Any]:
         JSON-able: `columns`; `method`; `components`, k orthonormal rows over the columns, the V^T for which X V V^T
         approximates X; `origin`, per column in its own units the value that is 0 in X; `eigenvalues` of the estimate,
         in units of scaled rows, largest first; `kept`, what the first k have of all positive ones, None where none is
-        above the noise: an estimate from the same release, and as noisy; `noise_level`, below which an eigenvalue means
-        nothing; `worst_rounding`, how far rounding may have moved one besides; `n_seen`, how many of the k are above
-        it; `wrong_shares_from`; `privacy`, the report.
+        above the noise: an estimate from the same release, and as noisy; `noise_level`, the largest eigenvalue that the
+        noise alone has, in 19 of 20 cases no more; `worst_rounding`, how far rounding may have moved one besides;
+        `n_seen`, how many of the k are above it; `wrong_shares_from`; `privacy`, the report.
 
     Raises:
         PeerError: too few parties sent their part.
@@ -70,7 +70,8 @@ async def coordinator(session: Session, plan: LowRankPlan) -> dict[str, Any]:
     moments = await open_moments(session, plan)
     k = plan.params.rank
     eigenvalues, components = leading_components(moments.matrix, k)
-    n_seen = int(np.count_nonzero(eigenvalues[:k] > moments.noise_level))
+    edge = await session.compute(edge_of, plan, moments.noise_level)
+    n_seen = int(np.count_nonzero(eigenvalues[:k] > edge))
     positive = eigenvalues.clip(min=0.0)
     return {
         "analysis": "low-rank",
@@ -80,7 +81,7 @@ async def coordinator(session: Session, plan: LowRankPlan) -> dict[str, Any]:
         "origin": plan.zeros.tolist(),
         "eigenvalues": eigenvalues.tolist(),
         "kept": float(positive[:k].sum() / positive.sum()) if n_seen else None,
-        "noise_level": moments.noise_level,
+        "noise_level": edge,
         "worst_rounding": stated_rounding(plan),
         "n_seen": n_seen,
         "wrong_shares_from": moments.wrong_shares_from,

@@ -20,6 +20,7 @@ from analyses.second_moments.noisy_sketch import (
     gather_sketches,
 )
 from analyses.second_moments.rounding import LEAST_GAMMA, with_units
+from analyses.second_moments.spectrum import noise_edge, sketch_edge
 from mpc.protocol.session import Session
 
 MomentPlan = GramPlan | SketchPlan
@@ -86,13 +87,25 @@ def sketch_noise_level(plan: SketchPlan, noise: float) -> float:
     return float(noise * (2 * np.sqrt(ratio) + ratio))
 
 
+def edge_of(plan: MomentPlan, noise_level: float) -> float:
+    """Return the largest eigenvalue that the noise alone has, in 19 of 20 cases no more, in the unit of its norm.
+
+    Args:
+        plan: the job's plan.
+        noise_level: of `NoisyMoments`, or of a forecast.
+    """
+    if isinstance(plan, GramPlan):
+        return noise_edge(plan.n_row_columns, float(noise_level / (2 * np.sqrt(plan.n_row_columns))))
+    return noise_level / sketch_noise_level(plan, 1.0) * sketch_edge(plan.n_row_columns, plan.sketch_rows)
+
+
 @dataclass(frozen=True)
 class NoisyMoments:
     """An estimate of X^T X without bias.
 
     Attributes:
         matrix: shape (columns, columns), symmetric, in units of scaled rows; the constant column last.
-        noise_level: about the spectral norm of its noise, same unit: smaller eigenvalues mean nothing.
+        noise_level: about the spectral norm of its noise, same unit; see `edge_of`.
         wrong_shares_from: names of the parties whose corrupted shares were corrected.
     """
 

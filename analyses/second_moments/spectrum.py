@@ -134,17 +134,47 @@ def noise_edge(n: int, deviation: float, lift: float = 0.0) -> float:
 @lru_cache(maxsize=256)
 def _edge_of_unit_noise(n: int, lift: float) -> float:
     """Return `noise_edge` for the deviation 1. It is remembered, because it takes tens of milliseconds."""
-    from scipy.linalg.lapack import dstebz  # slow to import, and few jobs need it; so is scipy.special
-    from scipy.special import gammaincinv
+    from scipy.special import gammaincinv  # slow to import, and few jobs need it
 
     simulated = SimulatedNoise()
     diagonal = np.sqrt(2) * simulated.normal(EDGE_DRAWS, n)
     diagonal[:, 0] *= 1 + lift
-    if n == 1:
-        return float(np.quantile(diagonal, EDGE_QUANTILE))
     degrees = np.arange(n - 1, 0, -1)
     beside = np.sqrt(2 * gammaincinv(degrees / 2, simulated.uniform(EDGE_DRAWS, n - 1)))
-    beside[:, 0] *= np.sqrt(1 + lift)
+    beside[:, :1] *= np.sqrt(1 + lift)
+    return _quantile_of_largest(diagonal, beside)
+
+
+@lru_cache(maxsize=256)
+def sketch_edge(n: int, s: int) -> float:
+    """Return the quantile `EDGE_QUANTILE` of the largest eigenvalue of N^T N / s - 1, N of normal numbers, s x n.
+
+    Householder reflections from both sides make N bidiagonal, with independent chi variables [DumEdel02]: with l the
+    larger one of n and s and k the smaller one, of l .. l - k + 1 degrees of freedom on the diagonal and of k - 1 .. 1
+    below it. N N^T and N^T N have the same largest eigenvalue.
+    """
+    from scipy.special import gammaincinv
+
+    simulated, k = SimulatedNoise(), min(n, s)
+    on = 2 * gammaincinv(np.arange(max(n, s), max(n, s) - k, -1) / 2, simulated.uniform(EDGE_DRAWS, k))
+    below = 2 * gammaincinv(np.arange(k - 1, 0, -1) / 2, simulated.uniform(EDGE_DRAWS, k - 1))
+    diagonal = on.copy()
+    diagonal[:, 1:] += below
+    return _quantile_of_largest(diagonal, np.sqrt(on[:, :-1] * below)) / s - 1
+
+
+def _quantile_of_largest(diagonal: Floats, beside: Floats) -> float:
+    """Return the quantile `EDGE_QUANTILE` of the largest eigenvalues of tridiagonal matrices.
+
+    Args:
+        diagonal: shape (draws, n).
+        beside: shape (draws, n - 1).
+    """
+    from scipy.linalg.lapack import dstebz  # slow to import, and few jobs need it
+
+    n = diagonal.shape[1]
+    if n == 1:
+        return float(np.quantile(diagonal, EDGE_QUANTILE))
     # What `eigvalsh_tridiagonal` calls for the n-th eigenvalue; its checks of small matrices take longer than they do.
     found = [dstebz(d, e, 2, 0.0, 1.0, n, n, 0.0, "E") for d, e in zip(diagonal, beside, strict=True)]
     if any(info for *_, info in found):

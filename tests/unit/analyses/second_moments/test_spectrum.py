@@ -7,6 +7,7 @@ from analyses.second_moments.spectrum import (
     edge_of_draws,
     leading_components,
     noise_edge,
+    sketch_edge,
     some_components,
     without_noise,
 )
@@ -82,3 +83,11 @@ def test_chained_noise_with_all_blocks_has_the_eigenvalues_of_the_noise(sizes):
         chained, dense = (np.array([of(pair[at]) for pair in pairs]) for at in (0, 1))
         assert abs(chained.mean() - dense.mean()) < 4 * dense.std() * np.sqrt(2 / 600)
         assert chained.std() == pytest.approx(dense.std(), rel=4 * np.sqrt(1 / 600))
+
+
+@pytest.mark.parametrize(("n", "s"), [(1, 8), (2, 8), (12, 8), (12, 100)])
+def test_the_edge_of_a_sketch_is_that_of_products_of_normal_numbers(n, s):
+    draws = np.random.default_rng(n + s).normal(size=(2000, s, n))
+    largest = np.linalg.eigvalsh(np.swapaxes(draws, 1, 2) @ draws / s - np.eye(n))[:, -1]
+    above = np.mean(largest > sketch_edge(n, s))
+    assert 0.03 < above < 0.085  # an edge by 400 draws is off by a hundredth of its quantile
