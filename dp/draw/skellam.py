@@ -109,11 +109,16 @@ def _stirling_series(n: int, digits: int) -> Decimal:
     """Return S(n) of `Poisson.log_mass`, cut where the first term left out is below 10**-digits. n > 2 * digits."""
     total, i, bound = Decimal(0), 1, Decimal(1).scaleb(-digits)
     while True:
-        coefficient = _bernoulli(2 * i) / (2 * i * (2 * i - 1))
+        coefficient = _stirling_coefficient(i)
         term = Decimal(coefficient.numerator) / coefficient.denominator / Decimal(n) ** (2 * i - 1)
         if abs(term) < bound / 2:
             return total
         total, i = total + term, i + 1
+
+
+@cache
+def _stirling_coefficient(i: int) -> Fraction:
+    return _bernoulli(2 * i) / (2 * i * (2 * i - 1))
 
 
 @cache
