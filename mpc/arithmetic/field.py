@@ -135,10 +135,9 @@ class ResidueField:
             LocalFaultError: not integers.
         """
         integers = self.encodable(values)
-        out = np.empty((self.n_words, *integers.shape), dtype=np.uint64)
         if integers.dtype == object:
-            out[:] = self.pack([np.asarray(integers % p, dtype=np.uint64) for p in self.primes])
-            return out
+            return self.pack([np.asarray(integers % p, dtype=np.uint64) for p in self.primes])
+        out = np.empty((self.n_words, *integers.shape), dtype=np.uint64)
         flat = np.ascontiguousarray(integers, dtype=np.int64).reshape(-1)
         for row, word in zip(_rows(out), self._words, strict=True):
             kernels.encode(row, flat, word.mask, word.primes, word.inverses)

@@ -68,7 +68,7 @@ def mixed_radix_digits(words: Words, constants: Sequence[WordConstants]) -> list
 
     Args:
         words: packed elements, shape (n_words, n).
-        constants: of each word.
+        constants: constants of each of the words.
 
     Returns:
         For each word an array of shape (n,).
