@@ -120,8 +120,8 @@ OPERATIONS = {
     "reciprocal-by-newton": Operation(_reciprocal_by_newton, _reciprocals, 6, 4),
     "sort": Operation(_sort, lambda x, y: np.sort(x)),
     "matrix-product": Operation(_product, lambda x, y: _square(x) @ _square(y)),
-    "matrix-product-wide": Operation(_product, lambda x, y: _square(x) @ _square(y), 6),
-    "matrix-product-fixed": Operation(_fixed_product, lambda x, y: _square(x) @ _square(y) / (1 << SCALE), 6, 1.5),
+    "matrix-product-wide": Operation(_product, lambda x, y: _square(x) @ _square(y), 5),
+    "matrix-product-fixed": Operation(_fixed_product, lambda x, y: _square(x) @ _square(y) / (1 << SCALE), 5, 1.5),
 }
 
 
