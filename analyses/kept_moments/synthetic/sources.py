@@ -173,8 +173,8 @@ def layout_of(moments: ReleasedMoments, names: Sequence[str]) -> Layout:
     Raises:
         AnswerError: a column is not in the release, or is named twice.
     """
-    found: list[str] = []
-    for name in names or [one for one in moments.names if one not in moments.factors]:
+    found = [] if names else [one for one in moments.names if one not in moments.factors]
+    for name in names:
         values = [one for one in moments.names if one.partition("=")[0] == name]
         found += values or [name]
     return Layout.of(chosen(moments, found))
