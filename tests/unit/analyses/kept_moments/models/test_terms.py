@@ -186,3 +186,27 @@ def test_noise_that_hides_a_term_is_told(case):
             label="bank.income",
             columns=["bank.age", "bank.age*clinic.owns"],
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("regress", {"label": "bank.income", "columns": ["clinic.risk"], "weight": "bank.weight"}),
+        ("contrasts", {"value": "bank.income", "by": "clinic.risk"}),
+        ("group-means", {"value": "bank.income", "by": "clinic.risk"}),
+    ],
+)
+def test_a_column_that_is_the_same_in_all_rows_has_no_error_of_0(name, given):
+    """The noise hides whether it is: what a line leaves is no less than that."""
+    tables, _ = tables_of(4, 500)
+    bank = tables["bank"]
+    values = bank.values.copy()
+    values[:, 0] = 20.0
+    for at, column in enumerate(bank.schema.columns):
+        if "income" in column.factors:
+            (other,) = (one for one in column.factors if one != "income")
+            values[:, at] = 20.0 * values[:, [one.name for one in bank.schema.columns].index(other)]
+    changed = {**tables, "bank": replace(bank, values=values)}
+    found = ask(released(changed, plan_of(changed, epsilon=1e4)), name, **given)
+    assert min(found.table["chance_error"]) > 0
+    assert None not in found.table["interval"]
