@@ -35,7 +35,7 @@ PARTS: dict[str, tuple[Callable[[int], Iterator[Coverage] | Iterator[Ranges]], i
     "lines": (matrices.lines, 100),
     "logistic": (matrices.logistic, 60),
     "answers": (answers.answers, 1000),
-    "models": (models.models, 1000),
+    "models": (models.models, 300),
     "moments": (errors.moments_by_reports, 100),
     "forecasts": (ranges.forecasts, 12),
     "other_forecasts": (errors.forecasts, 60),
