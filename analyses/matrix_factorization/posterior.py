@@ -55,7 +55,7 @@ class Regression:
     """The regression of items' offsets on their counts and public features: what is known of an item without ratings.
 
     Attributes:
-        weights: beta: of 1, of log c, of each feature, shape (2 + features,).
+        weights: beta: one for 1, one for log c, one for each feature, shape (2 + features,).
         least_count: c of an item without ratings: the positive floor of noisy counts, a public constant of the plan.
     """
 
@@ -104,7 +104,7 @@ class OffsetPosterior:
         opened_sums: opened sums, in units of 1, shape (items,).
         deviation: standard deviation of the noise on each, in units of 1.
         regression: what `expected` was made with.
-        variance: of an offset about `expected`.
+        variance: tau^2, prior variance of an offset about `expected`.
     """
 
     offsets: Floats

@@ -31,8 +31,8 @@ class EarlierModel(PublicModel):
 
     Attributes:
         of: whose offsets and vectors: items, or the users of a job in the vertical setting.
-        items_digest: of the public list of items; None of users.
-        parties: of the job, whose users have the same numbers; empty for items.
+        items_digest: digest of the public list of items; None for users.
+        parties: the job's parties, whose users have the same numbers; empty for items.
         offsets: shape (rows,), in lattice points.
         vectors: shape (rows, p), in lattice points.
         units: lattice points per 1.
@@ -84,9 +84,9 @@ class EarlierModel(PublicModel):
         """Refuse a model that what is asked cannot start from, before any rating is read.
 
         Args:
-            of: "items" or "users", of the new model.
-            items_digest: of its items; None of users.
-            parties: of the job.
+            of: "items" or "users": rows of the new model.
+            items_digest: digest of its items; None for users.
+            parties: the job's parties.
             shape: rows and rank of the new model.
             units: lattice points per 1.
             centre: mu0.
@@ -117,7 +117,7 @@ def digest_of_model(fields: Mapping[str, Any]) -> str:
     """Return the SHA-256 of a model as its result states it, in hexadecimal digits.
 
     Args:
-        fields: as of `EarlierModel`, all but `digest`; others are left out.
+        fields: what a result states; only what an `EarlierModel` has counts, without its digest.
     """
     names = EarlierModel.model_fields.keys() - {"digest"}
     stated = {name: fields[name] for name in names} | {

@@ -94,9 +94,9 @@ def with_new_items(
 
     Args:
         model: released, or improved by its owner.
-        features: of its items, shape (items, features).
-        regression: of the same job or question.
-        new: of the new items, shape (new items, features).
+        features: public, shape (items, features).
+        regression: weights that the same job or question has told.
+        new: features of the new items, shape (new items, features).
 
     Raises:
         ValueError: a new item has more or fewer features than the others, or one that is not finite or too large.
