@@ -8,14 +8,18 @@ import pytest
 from devices import BUDGET
 from factor_children import ROUNDS, factor_device_in, invitation_to, seeds_of
 from factor_devices import DECLARED, N_ITEMS, factor_question, record_file
+from pydantic import ValidationError
 
 from analyses.job.job import JobError
 from analyses.matrix_factorization.devices.planned import rounds_of
 from analyses.matrix_factorization.devices.record import DeclaredRatings, RatedItems
 from analyses.matrix_factorization.model import FactorModel
+from analyses.matrix_factorization.posterior import Regression
+from analyses.matrix_factorization.serving.new_items import NewItems
 from device.models import KeptModel, NoModelError, keep_model, newest_model, read_model
 from device.ratings import KeptRatings, read_ratings
 from device.recommend import recommended_items
+from device.record_config import RatingsRecordConfig
 from device.records import UnusableRecordError
 from device.report import describe_sum_report, kept_rounds, read_sum_report
 from dp.cost.views import MEMBER_UNIT
@@ -205,6 +209,30 @@ def test_recommendations_are_the_best_items_that_the_user_has_not_rated(tmp_path
     path.write_text('{"ratings": [["1", 1], ["1", 2]]}')
     with pytest.raises(NoModelError, match="rates an item twice"):
         recommended_items(kept, kept_model(), top=3)
+
+
+def test_a_device_declares_features_and_is_recommended_new_items_by_them(tmp_path):
+    path = tmp_path / "films.json"
+    record_file(path, RatedItems(("11", "3"), np.array([3.0, -3.0])))
+    (tmp_path / "genres.csv").write_text("".join(f"{item % 2}, 1\n" for item in range(N_ITEMS)))
+    fields = {"kind": "ratings", "name": "films", "path": path, "items": N_ITEMS, "bounds": [-3.0, 3.0]}
+    with_file = {**fields, "features": {"file": "genres.csv"}}
+    declared = RatingsRecordConfig.model_validate(with_file, context={"folder": tmp_path}).as_kept()
+    digest, regression = declared.declared.features_digest, Regression(np.array([0.0, 0.0, 2.0, 0.0]), 0.5)
+    model = kept_model(features_digest=digest, regression=regression)
+    assert KeptModel.from_tree(json.loads(json.dumps(model.as_tree()))).regression.as_data() == regression.as_data()
+    new = NewItems.of_lines(["dune, 1, 1", "heat, 0, 1"])
+    found = [one.item for one in recommended_items(declared, model, top=20, new=new)]
+    assert found[0] == "dune"
+    assert set(found) == {"dune", "heat", *map(str, range(N_ITEMS))} - {"11", "3"}
+    with pytest.raises(NoModelError, match="other features of items"):
+        recommended_items(declared, kept_model(features_digest="0" * 64, regression=regression), top=3)
+    with pytest.raises(ValueError, match="new items: the model has no public features"):
+        recommended_items(declared, kept_model(), top=3, new=new)
+    with pytest.raises(NoModelError, match="no model"):
+        KeptModel.from_tree({**model.as_tree(), "regression": {"constant": float("nan")}})
+    with pytest.raises(ValidationError, match="rows of features for 12 items"):
+        RatingsRecordConfig.model_validate({**fields, "features": [[1.0]]})
 
 
 @pytest.mark.parametrize(
