@@ -62,6 +62,9 @@ SILENCE_S = 3600.0
 PREPARED_S = 300.0
 """Seconds for which messages of an attempt are accepted before it begins."""
 
+MAX_PREPARED = 256
+"""Attempts that are prepared at a time; the oldest of more is given up."""
+
 BLOCK_BYTES, BLOCK_PARTS = 8 << 20, 256
 """Bytes and answers added per block."""
 
@@ -207,6 +210,8 @@ class PartyBatches:
         found = self._openers(asked, openers)
         kept = await asyncio.to_thread(self._known, asked)
         self._accept_messages(attempt, self._names(asked, found))
+        if len(self._prepared) >= MAX_PREPARED:
+            self._abandon(next(iter(self._prepared)))
         loop = asyncio.get_running_loop()
         late = loop.call_later(PREPARED_S, self._give_up, attempt)
         self._prepared[attempt] = asked.digest, found, late
@@ -227,6 +232,10 @@ class PartyBatches:
     def _give_up(self, attempt: str) -> None:
         del self._prepared[attempt]
         self._close_session(attempt, "it was prepared and never began")
+
+    def _abandon(self, attempt: str) -> None:
+        self._prepared[attempt][2].cancel()
+        self._give_up(attempt)
 
     def _names(self, asked: AskedBatch, openers: Sequence[int]) -> dict[int, str]:
         return {COORDINATOR: self._place.coordinator, **{one: asked.question.parties[one - 1] for one in openers}}
@@ -376,9 +385,8 @@ class PartyBatches:
 
     def stop(self) -> None:
         """Take no part in attempts that were prepared and have not begun."""
-        for attempt, (_, _, late) in list(self._prepared.items()):
-            late.cancel()
-            self._give_up(attempt)
+        for attempt in list(self._prepared):
+            self._abandon(attempt)
 
 
 def _read(question_json: str) -> AskedBatch:
