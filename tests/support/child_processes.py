@@ -1,8 +1,7 @@
 """Python programs and functions that tests run in processes of their own.
 
-Functions run in children of a fork server, a process that never had threads but one of polars, which waits for results
-too large for memory: a child that is forked from a process with threads of gRPC or of BLAS may wait for ever for a lock
-that a thread held.
+Functions run in children of a fork server, a process that has never had a thread: a child that is forked from a process
+with threads of gRPC or of BLAS may wait for ever for a lock that a thread held.
 """
 
 import ctypes
@@ -14,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from typing import Any
 
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -73,11 +71,9 @@ def sleep_for_ever() -> None:
 
 
 def tell_about_the_parent(pipe: Any) -> None:
-    """Send process id and names of the further threads of the process that forked this one, and the modules it had."""
+    """Send process id and number of threads of the process that forked this one, and the modules that it had."""
     parent = os.getppid()
-    threads = Path(f"/proc/{parent}/task")
-    names = [(one / "comm").read_text().strip() for one in threads.iterdir() if one.name != str(parent)]
-    pipe.send((parent, names, list(sys.modules)))
+    pipe.send((parent, len(os.listdir(f"/proc/{parent}/task")), list(sys.modules)))
 
 
 def run_child(function: Callable[..., None], args: tuple[Any, ...]) -> None:
@@ -87,17 +83,14 @@ def run_child(function: Callable[..., None], args: tuple[Any, ...]) -> None:
 
 
 def start_the_fork_server() -> None:
-    """Start it with our search path, without which Python 3.11 leaves out silently what it shall import first, and
-    without threads of the allocator of polars."""
+    """Start it with our search path, without which Python 3.11 leaves out silently what it shall import first."""
     forkserver.set_forkserver_preload(PRELOADED)
-    wanted = {"PYTHONPATH": child_environ()["PYTHONPATH"], "_RJEM_MALLOC_CONF": "background_thread:false"}
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = child_environ()["PYTHONPATH"]
     try:
         forkserver.ensure_running()
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before

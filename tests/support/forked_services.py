@@ -15,7 +15,6 @@ from pathlib import Path
 
 import scipy.linalg
 import scipy.special
-import uvloop
 from child_processes import PROCESSES, run_child, start_the_fork_server
 from forked_readers import fork_readers, fork_server
 
@@ -23,16 +22,12 @@ import cli.main
 import cli.serve
 import coordinator.server
 import party.server
-import party.tables.contents
 from analyses.registry import ANALYSES
 from demo.local_deployment import LocalDeployment
 
-IMPORTED = (
-    *(cli.main, cli.serve, coordinator.server, party.server, party.tables.contents),
-    *(scipy.linalg, scipy.special, uvloop),
-    *ANALYSES.values(),
-)
-"""What services import, at the latest for their first job; of that, 0.2 s of a processor are polars, for each party."""
+IMPORTED = (cli.main, cli.serve, coordinator.server, party.server, *ANALYSES.values(), scipy.linalg, scipy.special)
+"""What services import, at the latest for their first job. None of it may need polars, which starts threads when it is
+imported: who forks must have none."""
 
 
 class ForkedService:
