@@ -76,12 +76,14 @@ MORE_SHAPES = (
 )
 FLOWER = ("--peer", "flower")
 GROWTH_1E7 = ("--rows", "10000000", "--analyses", "pca,pattern-count,moments,secure-sum")
+MATCHING_1E7 = ("--ids", "10000000", "--parties", "2")
 MEASUREMENTS = (
     *(_gram(parties, rows, columns) for parties in (3, 5) for rows, columns in SHAPES),
     *(_gram(*shape, beside_peer=False) for shape in MORE_SHAPES),
     Measurement("kdd", "kdd", ("bench.jobs.gram", "--kdd", "--repeats", "3")),
     Measurement("products", "products", ("bench.protocols.products",), ("--peer", "mpyc")),
-    Measurement("matching", "matching", ("bench.protocols.matching",)),
+    Measurement("matching", "matching", ("bench.protocols.matching", "--strict")),
+    Measurement("matching_1e7", "matching_1e7", ("bench.protocols.matching", *MATCHING_1E7), is_long=True),
     Measurement("secret_matching", "secret_matching", ("bench.protocols.secret_matching",)),
     Measurement("floor", "floor", ("bench.jobs.floor",)),
     Measurement("demo", "demo", ("bench.jobs.demo",)),

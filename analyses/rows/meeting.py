@@ -110,7 +110,7 @@ async def _match(
     """
     sizes = {owner: declared[1] for owner in plan.owners if (declared := plan.schema_of(owner).rows) is not None}
     ids = None if table is None else table.ids
-    rows = await match_revealed(session, plan.owners, ids, sizes, secrets)
+    rows = await match_revealed(session, plan.owners, ids, sizes, secrets, strict=plan.job.is_malicious)
     if table is not None and rows is not None:
         found = await session.compute(table.matched, rows)
         others = set(plan.compute_members) - set(plan.owners)

@@ -44,7 +44,7 @@ class JointTraffic(ProofTraffic):
         self._greet(all_pairs=all_pairs or reveals)
         if reveals:
             sizes = {owner: declared[1] for owner in owners if (declared := plan.schema_of(owner).rows) is not None}
-            match_revealed(self.traffic, owners, sizes)
+            match_revealed(self.traffic, owners, sizes, strict=plan.job.is_malicious)
             others = [party for party in self.parties if party not in owners]
             self.traffic.step(Sent(owner, other, MATCHED_BYTES) for owner in owners for other in others)
         self.traffic.together(self._count_rows, self._compare_rows)

@@ -46,7 +46,7 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-async def measure(config: MeshConfig, n_ids: int) -> dict[str, Any]:
+async def measure(config: MeshConfig, n_ids: int, *, strict: bool) -> dict[str, Any]:
     owners = range(1, len(config.names) + 1)
     async with join_mesh(config, program=f"matching {n_ids}") as session:
         secrets = await agree_pairwise_secrets(session, owners, len(owners))
@@ -68,7 +68,7 @@ async def measure(config: MeshConfig, n_ids: int) -> dict[str, Any]:
 
         Scalar.multiply = timed  # type: ignore[method-assign]
         sent_before, started_s, processor_before_s = dict(session.bytes_sent), time.perf_counter(), time.process_time()
-        rows = await match_revealed(session, owners, ids, dict.fromkeys(owners, n_ids), secrets)
+        rows = await match_revealed(session, owners, ids, dict.fromkeys(owners, n_ids), secrets, strict=strict)
         seconds, processor_s = time.perf_counter() - started_s, time.process_time() - processor_before_s
         sent = sum(session.bytes_sent.values()) - sum(sent_before.values())
         peak = peak_resident_bytes("self")
@@ -93,8 +93,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("config", type=Path)
     parser.add_argument("--ids", type=int, required=True)
+    parser.add_argument("--strict", action="store_true")
     options = parser.parse_args()
-    print(json.dumps(asyncio.run(measure(MeshConfig.load(options.config), options.ids))))
+    print(json.dumps(asyncio.run(measure(MeshConfig.load(options.config), options.ids, strict=options.strict))))
 
 
 if __name__ == "__main__":

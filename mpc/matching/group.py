@@ -120,6 +120,23 @@ def hash_to_points(messages: Sequence[bytes], tag: bytes) -> Bytes:
     return points
 
 
+def add_points(points: Bytes, others: Bytes, *, negated: bool = False) -> Bytes:
+    """Return the sums of points in pairs, or with `negated` the differences; all of shape (n, 32).
+
+    Raises:
+        InvalidPointError: a row is not the canonical encoding of a point.
+    """
+    if points.shape != others.shape or points.shape[1:] != (POINT_BYTES,):
+        raise ShapeError(f"points are uint8 of shape (n, {POINT_BYTES}), not {points.shape} and {others.shape}")
+    points, others = np.ascontiguousarray(points), np.ascontiguousarray(others)
+    sums = np.empty_like(points)
+    work = ristretto255().subtract if negated else ristretto255().add
+    first = (array.ctypes.data for array in (sums, points, others))
+    if any(list(map(work, *(range(start, start + points.nbytes, POINT_BYTES) for start in first)))):
+        raise InvalidPointError("bytes that are not an element of the group")
+    return sums
+
+
 async def spread(session: Session, work: Callable[..., Any], *arrays: Any) -> list[Any]:
     """Run work on pieces of some sequences at once, in as many threads as the session's `compute` has.
 

@@ -7,7 +7,8 @@ else is refused, and its sender is named. Numbers of rows are public and equal a
 """
 
 import hmac
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +104,44 @@ class ParcelLine:
         label = f"parcel {self._number} of {self._stage} from {self._sender}"
         self._number += 1
         return self._secret.digest(label, body)
+
+
+def leader_of(owners: Sequence[int], sizes: Mapping[int, int]) -> int:
+    """Return the owner that decodes: that with the smallest declared size, of several the first."""
+    return min(owners, key=lambda owner: (sizes[owner], owner))
+
+
+@dataclass(frozen=True)
+class OwnersOfMatch:
+    """What the roles of a match work with; sizes are the declared ones."""
+
+    session: Session
+    owners: tuple[int, ...]
+    sizes: Mapping[int, int]
+    secrets: Mapping[int, PairwiseSecret]
+
+    @property
+    def leader(self) -> int:
+        """Who decodes."""
+        return leader_of(self.owners, self.sizes)
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """All owners but the leader."""
+        return tuple(owner for owner in self.owners if owner != self.leader)
+
+    def line(self, sender: int, receiver: int, stage: str) -> ParcelLine:
+        """Return one direction between me and another owner, for one list."""
+        peer = receiver if sender == self.session.me else sender
+        return ParcelLine(self.session, self.secrets[peer], sender, receiver, stage)
+
+    def padded(self, ids: Bytes) -> Bytes:
+        """Return my ids and random ones, as many as I have declared: nobody has those, but by guessing 256 bits."""
+        n_random, width = self.sizes[self.session.me] - len(ids), ids.shape[1]
+        if not n_random:
+            return ids
+        random = np.frombuffer(self.session.entropy.read(n_random * width), dtype=np.uint8)
+        return np.concatenate([ids, random.reshape(n_random, width)])
 
 
 async def patiently(session: Session, sender: int, stage: str, shape: tuple[int, ...], patience: int) -> Bytes:

@@ -8,14 +8,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from entropy import Entropy, KeyStream
-from entropy.stream import KEY_BYTES
 from mpc.errors import LocalFaultError, PeerViolationError, ShapeError
 from mpc.matching.group import Bytes, InvalidPointError, Scalar, spread
 from mpc.matching.okvs import Okvs
 from mpc.matching.oprf import ID_BYTES, PAD_WORDS, TAG_BYTES, MatchingFunction, Values
-from mpc.matching.parcels import ParcelLine, list_bytes, parcels, patiently
+from mpc.matching.parcels import OwnersOfMatch, leader_of, list_bytes, parcels, patiently
 from mpc.matching.sodium import POINT_BYTES
+from mpc.matching.transfer import match as transfers
+from mpc.matching.transfer.rows import permutation, places_of
 from mpc.matching.zero_sharing import ZeroSharing
 from mpc.protocol.concurrency import run_together
 from mpc.protocol.pairwise import PairwiseSecret
@@ -27,6 +27,9 @@ BLINDED, EVALUATED, STORE, MATCHED, PACE = (
 """Stages: points of the leader, their powers, stores of the others, tags of what matched, signs that it goes on."""
 
 _ENTRY_BYTES = 8 * PAD_WORDS
+TRANSFERS_FROM = 8192
+"""Ids of all owners together from which the transfers that are extended cost less than exponentiations for each id."""
+
 WINDOW = 4
 """Parcels of points that the leader has under way, so that nobody waits long and little is kept."""
 
@@ -52,6 +55,8 @@ async def match_revealed(
     ids: Bytes | None,
     sizes: Mapping[int, int],
     secrets: Mapping[int, PairwiseSecret],
+    *,
+    strict: bool = False,
 ) -> NDArray[np.int64] | None:
     """Find the ids that all owners have. Called by every member of the job; those that own nothing return at once.
 
@@ -99,6 +104,8 @@ async def match_revealed(
         sizes: owner to the public, declared number of its rows: the most that it may have.
         secrets: what I have in common with the other owners, confirmed (`mpc.protocol.exchange`). They serve for one
             match only.
+        strict: whether the leader gets as many evaluations of the function as it has declared ids, also where it
+            deviates: with many ids it takes longer (`mpc.matching.transfer.function`).
 
     Returns:
         At an owner, the numbers of its rows that all owners have, in an order common to all owners; else None.
@@ -128,16 +135,19 @@ async def match_revealed(
         return np.arange(len(ids))
     if not set(owners) <= {session.me, *secrets}:
         raise LocalFaultError("an owner needs a pairwise secret with every other owner")
+    if by_transfers(owners, sizes, strict=strict):
+        large = OwnersOfMatch(session, tuple(owners), sizes, secrets)
+        return await (transfers.lead(large, ids) if session.me == large.leader else transfers.follow(large, ids))
     match = _Match(session, tuple(owners), sizes, secrets, MatchingFunction(session.binding))
     return await (_lead(match, ids) if session.me == match.leader else _follow(match, ids))
 
 
-def leader_of(owners: Sequence[int], sizes: Mapping[int, int]) -> int:
-    """Return the owner that decodes: that with the smallest declared size, of several the first."""
-    return min(owners, key=lambda owner: (sizes[owner], owner))
+def by_transfers(owners: Sequence[int], sizes: Mapping[int, int], *, strict: bool) -> bool:
+    """Return whether the function is evaluated by extended transfers (`mpc.matching.transfer`): for many ids."""
+    return not strict and len(owners) > 1 and sum(sizes[owner] for owner in owners) >= TRANSFERS_FROM
 
 
-def sent_bytes(owners: Sequence[int], sizes: Mapping[int, int]) -> dict[int, int]:
+def sent_bytes(owners: Sequence[int], sizes: Mapping[int, int], *, strict: bool = False) -> dict[int, int]:
     """Return how many bytes each owner sends in a match, to all members together. They are public.
 
     With declared sizes n of the leader and n_i of owner i, m owners, c(n) = ceil(n / 4096) parcels of a list, and
@@ -145,7 +155,14 @@ def sent_bytes(owners: Sequence[int], sizes: Mapping[int, int]) -> dict[int, int
 
         leader      (m - 1) (D(n, 32) + D(n, 16) + c(n) + sum_i c(n_i))
         owner i     D(n, 32) + D(s_i, 16) + c(n_i),     s_i = 3 (ceil(1.3 n_i / 3) + 8) + 64
+
+    By transfers, with p = max(ceil(n / 65,536), ceil(largest size / 262,144)) parts, each with room for r(n) ids:
+
+        leader      (m - 1) (D(2, 32) + p (D(s + 128, 59) + D(128, 80)) + D(n, 16)),    s as s_i, of r(n)
+        owner i     D(944, 32) + p D(s_i, 16),                                          s_i of r(n_i)
     """
+    if by_transfers(owners, sizes, strict=strict):
+        return transfers.sent_bytes_by_transfers(owners, sizes)
     leader = leader_of(owners, sizes)
     others = [owner for owner in owners if owner != leader]
     n = sizes[leader]
@@ -161,37 +178,15 @@ def sent_bytes(owners: Sequence[int], sizes: Mapping[int, int]) -> dict[int, int
 
 
 @dataclass(frozen=True)
-class _Match:
+class _Match(OwnersOfMatch):
     """What both roles work with."""
 
-    session: Session
-    owners: tuple[int, ...]
-    sizes: Mapping[int, int]
-    secrets: Mapping[int, PairwiseSecret]
     function: MatchingFunction
-
-    @property
-    def leader(self) -> int:
-        return leader_of(self.owners, self.sizes)
-
-    @property
-    def others(self) -> tuple[int, ...]:
-        return tuple(owner for owner in self.owners if owner != self.leader)
 
     @property
     def n_paces(self) -> int:
         """Number of parcels whose end the leader tells: of its own points, and of the ids of each other owner."""
         return sum(len(parcels(self.sizes[owner])) for owner in self.owners)
-
-    def line(self, sender: int, receiver: int, stage: str) -> ParcelLine:
-        peer = receiver if sender == self.session.me else sender
-        return ParcelLine(self.session, self.secrets[peer], sender, receiver, stage)
-
-    def padded(self, ids: Bytes) -> Bytes:
-        """Return my ids and random ones, as many as I have declared: nobody has those, but by guessing 256 bits."""
-        n_random = self.sizes[self.session.me] - len(ids)
-        random = np.frombuffer(self.session.entropy.read(n_random * ID_BYTES), dtype=np.uint8)
-        return np.concatenate([ids, random.reshape(n_random, ID_BYTES)])
 
     def no_point(self, sender: int, stage: str) -> PeerViolationError:
         what = "no element of the group, or the identity"
@@ -201,7 +196,7 @@ class _Match:
 async def _lead(match: _Match, ids: Bytes) -> NDArray[np.int64]:
     session, others, me = match.session, match.others, match.session.me
     n = match.sizes[me]
-    row_of = _permutation(session.entropy, n)
+    row_of = permutation(session.entropy, n)
     shuffled = match.padded(ids)[row_of]
     blinding = Scalar.draw(session.entropy)
     unblinding = blinding.inverse()
@@ -304,7 +299,7 @@ async def _follow(match: _Match, ids: Bytes) -> NDArray[np.int64]:
     line = match.line(leader, me, MATCHED)
     async for place, rows in line.receive_all(n_of_leader, TAG_BYTES, patience=_PATIENCE):
         tags[place] = rows
-    found = await session.compute(_places, tags, values.tags[: len(ids)])
+    found = await session.compute(places_of, tags, values.tags[: len(ids)])
     if len(np.unique(found)) < len(found):
         what = f"{session.names[leader]} says of one row twice that it matched"
         raise PeerViolationError(leader, MATCHED, what)
@@ -357,26 +352,9 @@ def _check_ids(ids: Bytes, size: int, name: str) -> None:
         raise RepeatedIdsError(f"two rows of {name} have the same id")
 
 
-def _permutation(entropy: Entropy, n: int) -> NDArray[np.int64]:
-    """Return 0 .. n - 1 in an order that is uniform but for n^2 2^-65, by sorting random words."""
-    order: NDArray[np.int64] = np.argsort(KeyStream(entropy.read(KEY_BYTES)).words(n), kind="stable")
-    return order
-
-
 def _put(values: Values, place: slice, pieces: Sequence[Values]) -> None:
     """Write the values of one parcel."""
     start = place.start
     for piece in pieces:
         values.put(slice(start, start + len(piece)), piece)
         start += len(piece)
-
-
-def _places(wanted: Bytes, rows: Bytes) -> NDArray[np.int64]:
-    """Return where rows that are wanted stand, in the order in which they are; what does not occur is left out."""
-    if not len(rows) or not len(wanted):
-        return np.empty(0, dtype=np.int64)
-    keys, sought = (np.ascontiguousarray(tags).view(f"S{TAG_BYTES}").reshape(-1) for tags in (rows, wanted))
-    order = np.argsort(keys, kind="stable")
-    places = order[np.minimum(np.searchsorted(keys, sought, sorter=order), len(keys) - 1)]
-    found: NDArray[np.int64] = places[keys[places] == sought]
-    return found

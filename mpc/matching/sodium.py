@@ -40,12 +40,16 @@ class Ristretto255:
         from_uniform: result, 64 uniform bytes: the one-way map of RFC 9496, section 4.3.4.
         reduce: result, 64 bytes, little-endian: the number modulo the order of the group. Returns nothing.
         invert: result, scalar: fails for zero.
+        add: result, two points: fails where one of them is none.
+        subtract: result, a point and what is taken from it; as `add`.
     """
 
     multiply: Callable[..., int]
     from_uniform: Callable[..., int]
     reduce: Callable[..., object]
     invert: Callable[..., int]
+    add: Callable[..., int]
+    subtract: Callable[..., int]
 
 
 @cache
@@ -68,6 +72,8 @@ def ristretto255() -> Ristretto255:
         from_uniform=function("crypto_core_ristretto255_from_hash", 2),
         reduce=function("crypto_core_ristretto255_scalar_reduce", 2, None),
         invert=function("crypto_core_ristretto255_scalar_invert", 2),
+        add=function("crypto_core_ristretto255_add", 3),
+        subtract=function("crypto_core_ristretto255_sub", 3),
     )
 
 

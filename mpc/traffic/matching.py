@@ -9,27 +9,30 @@ from mpc.matching.bins import N_CANDIDATES
 from mpc.matching.block_prf import BLOCK_BYTES
 from mpc.matching.field_strings import WORDS_PER_STRING
 from mpc.matching.okvs import Okvs
-from mpc.matching.parcels import parcels
-from mpc.matching.revealed import WINDOW, leader_of, sent_bytes
+from mpc.matching.parcels import leader_of, parcels
+from mpc.matching.revealed import WINDOW, by_transfers, sent_bytes
 from mpc.matching.secret import N_TAG_WORDS, STORE_BYTES
 from mpc.matching.secret_terms import SecretTerms
+from mpc.matching.transfer.match import WINDOW as PARTS_AT_ONCE
+from mpc.matching.transfer.match import n_parts_of
 from mpc.matching.zero_test import BITS_AT_ONCE, products_of_rounds
 from mpc.traffic.shares import WORD_BYTES, ShareTraffic
 from mpc.traffic.walk import Sent, Traffic
 
 
-def match_revealed(traffic: Traffic, owners: Sequence[int], sizes: Mapping[int, int]) -> None:
+def match_revealed(traffic: Traffic, owners: Sequence[int], sizes: Mapping[int, int], *, strict: bool) -> None:
     """Walk through `mpc.matching.revealed.match_revealed`."""
     if len(owners) < 2:
         return
     leader = leader_of(owners, sizes)
     others = [owner for owner in owners if owner != leader]
-    n_bytes = sent_bytes(owners, sizes)
-    n_windows = -(-len(parcels(sizes[leader])) // WINDOW)
+    n_bytes = sent_bytes(owners, sizes, strict=strict)
+    extended = by_transfers(owners, sizes, strict=strict)
+    n_windows = -(-n_parts_of(sizes) // PARTS_AT_ONCE) if extended else -(-len(parcels(sizes[leader])) // WINDOW)
     # The bytes of all stages are counted with the first message each way; the rest are waits.
     traffic.step(Sent(leader, other, n_bytes[leader] // len(others)) for other in others)
     traffic.step(Sent(other, leader, n_bytes[other]) for other in others)
-    traffic.wait([leader], 2 * (n_windows - 1))
+    traffic.wait([leader], 2 * (n_windows - 1) + extended)  # the transfers are one flight more
     told = traffic.clock_of(leader) + 1
     for other in others:
         traffic.wait_until(other, told)

@@ -18,6 +18,7 @@ from mpc.matching import revealed
 from mpc.matching.group import Scalar, hash_to_points
 from mpc.matching.oprf import MatchingFunction
 from mpc.matching.revealed import BLINDED, MATCHED
+from mpc.matching.transfer import rows
 from mpc.matching.zero_sharing import ZeroSharing
 
 SEED = "secrecy"
@@ -150,7 +151,7 @@ def test_points_come_in_an_order_that_does_not_follow_from_the_rows():
     """Padding stands between ids: where they are would show how many there are."""
     places = set()
     for seed in range(12):
-        order = revealed._permutation(InsecureTestEntropy(f"{seed}"), 4)
+        order = rows.permutation(InsecureTestEntropy(f"{seed}"), 4)
         assert sorted(order) == [0, 1, 2, 3]
         places.add(int(np.flatnonzero(order == 0)[0]))
     assert places == {0, 1, 2, 3}

@@ -1,0 +1,256 @@
+"""Revealed matching of many ids: the passes of `mpc.matching.revealed`, with the function by extended transfers.
+
+All ids are dealt into parts by a function that the leader draws, the same for all owners, so that equal ids are in
+parts of one number. Each part is matched by itself: memory beside ids and tags is that of a few parts, and stores fit a
+processor's cache. A part has room for as many ids as an owner exceeds with a chance of 2^-60; rooms follow from
+declared sizes, and stores do not show how many ids they have.
+"""
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.errors import PeerViolationError, PlacementFailedError
+from mpc.matching.bins import id_blocks
+from mpc.matching.block_prf import mac
+from mpc.matching.group import Bytes, InvalidPointError
+from mpc.matching.okvs import Okvs
+from mpc.matching.oprf import PAD_WORDS, TAG_BYTES, Values
+from mpc.matching.parcels import OwnersOfMatch, leader_of, list_bytes
+from mpc.matching.sodium import POINT_BYTES
+from mpc.matching.transfer.base import TransferReceiver, TransferSender
+from mpc.matching.transfer.code import CODE_BYTES, LENGTH
+from mpc.matching.transfer.function import (
+    CHECK_BYTES,
+    SUMS,
+    CheckFailedError,
+    HolderEnd,
+    LeaderEnd,
+    Places,
+    n_rows_of,
+    stored,
+)
+from mpc.matching.transfer.rows import permutation, places_of
+from mpc.matching.zero_sharing import ZeroSharing
+from mpc.protocol.concurrency import run_together
+
+START, ANSWER, EXTENDED, CHECK, STORE, MATCHED = (
+    f"matching/{name}" for name in ("start", "transfers", "extended", "check", "store", "matched")
+)
+"""Stages: key of the parts and a point; points of the transfers; rows, their sums; stores; tags of what matched."""
+
+PART_IDS, MOST_IN_PART = 1 << 16, 1 << 18
+"""Ids of a part, on average: of the leader, whose rows are a few megabytes, and the most of another owner."""
+
+WINDOW = 2
+"""Parts that the leader has under way."""
+
+_KEY_BYTES, _SALT_BYTES = 32, 16
+_ENTRY_BYTES = 8 * PAD_WORDS
+_PATIENCE = 2
+_LOG_FAILURE = 60 * math.log(2)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """How ids are dealt: public.
+
+    Attributes:
+        n_parts: number of parts.
+        key: 32 bytes, drawn when ids are fixed.
+    """
+
+    n_parts: int
+    key: bytes
+
+    @property
+    def salt(self) -> bytes:
+        """What hashes of the match are bound to."""
+        return self.key[:_SALT_BYTES]
+
+    def split(self, ids: Bytes, room: int) -> list[NDArray[np.int64]]:
+        """Return which ids are in each part.
+
+        Raises:
+            PlacementFailedError: one has more than `room`, with a chance below 2^-60.
+        """
+        if not len(ids):
+            return [np.empty(0, dtype=np.int64)] * self.n_parts
+        hashed = mac(self.key, *id_blocks(ids))[:, :8].copy().view("<u8").reshape(-1)
+        part = (hashed % np.uint64(self.n_parts)).astype(np.uint16)
+        ends = np.cumsum(np.bincount(part, minlength=self.n_parts))
+        if np.diff(ends, prepend=0).max() > room:
+            raise PlacementFailedError("the ids do not fit into the parts of this match: submit the job again")
+        return np.split(np.argsort(part, kind="stable"), ends[:-1])
+
+
+def n_parts_of(sizes: Mapping[int, int]) -> int:
+    """Return the number of parts of a match of owners of these declared sizes."""
+    return max(1, -(-min(sizes.values()) // PART_IDS), -(-max(sizes.values()) // MOST_IN_PART))
+
+
+def room_of(size: int, n_parts: int) -> int:
+    """Return how many ids of an owner of this declared size a part has room for.
+
+    The number in a part is binomial with mean mu = size / n_parts; by Bernstein's inequality it exceeds mu + t with a
+    probability below exp(-t^2 / (2 (mu + t / 3))), which is 2^-60 / n_parts for the t below, so 2^-60 over all parts.
+    """
+    if n_parts == 1:
+        return size
+    mean, log = size / n_parts, _LOG_FAILURE + math.log(n_parts)
+    return min(size, math.ceil(mean + log / 3 + math.sqrt(log * log / 9 + 2 * mean * log)))
+
+
+def sent_bytes_by_transfers(owners: Sequence[int], sizes: Mapping[int, int]) -> dict[int, int]:
+    """Return how many bytes each owner sends; `mpc.matching.revealed.sent_bytes` says more."""
+    sizes = {owner: sizes[owner] for owner in owners}
+    leader, n_parts = leader_of(owners, sizes), n_parts_of(sizes)
+    of_part = list_bytes(n_rows_of(room_of(sizes[leader], n_parts)), CODE_BYTES) + list_bytes(SUMS, CHECK_BYTES)
+    to_each = list_bytes(2, POINT_BYTES) + n_parts * of_part + list_bytes(sizes[leader], TAG_BYTES)
+    of_transfers = list_bytes(2 * LENGTH, POINT_BYTES)
+    stores = {owner: _store_of(sizes[owner], n_parts).n_rows for owner in owners if owner != leader}
+    of_others = {owner: of_transfers + n_parts * list_bytes(rows, _ENTRY_BYTES) for owner, rows in stores.items()}
+    return {leader: len(of_others) * to_each} | of_others
+
+
+def _store_of(size: int, n_parts: int) -> Okvs:
+    return Okvs(room_of(size, n_parts), PAD_WORDS)
+
+
+def _context(match: OwnersOfMatch, other: int) -> bytes:
+    """Return what the transfers of the leader and another owner are bound to."""
+    return match.session.binding + match.leader.to_bytes(2, "big") + other.to_bytes(2, "big")
+
+
+def _violation(match: OwnersOfMatch, sender: int, stage: str, what: str) -> PeerViolationError:
+    return PeerViolationError(sender, stage, f"{match.session.names[sender]} sent {what}, in stage {stage}")
+
+
+async def lead(match: OwnersOfMatch, ids: Bytes) -> NDArray[np.int64]:
+    """Match as the leader; see `mpc.matching.revealed.match_revealed`."""
+    session, me, others, size = match.session, match.session.me, match.others, match.sizes[match.session.me]
+    parts = Parts(n_parts_of(match.sizes), session.entropy.read(_KEY_BYTES))
+    room, padded = room_of(size, parts.n_parts), match.padded(ids)
+
+    async def begin(other: int) -> LeaderEnd:
+        sender = await session.compute(TransferSender, _context(match, other), session.entropy)
+        both = np.stack([np.frombuffer(parts.key, dtype=np.uint8), sender.message])
+        await match.line(me, other, START).send_all(both)
+        answer = await match.line(other, me, ANSWER).receive(2 * LENGTH, POINT_BYTES)
+        try:
+            keys = await session.compute(sender.keys, answer.reshape(2, LENGTH, POINT_BYTES))
+        except InvalidPointError as error:
+            raise _violation(match, other, ANSWER, "no element of the group, or the identity") from error
+        return LeaderEnd(keys, room, parts.salt)
+
+    rows_of, *ends = await run_together(session.compute(parts.split, padded, room), *map(begin, others))
+    window = asyncio.Semaphore(WINDOW)
+    waiting: list[asyncio.Queue[Values]] = [asyncio.Queue() for _ in others]
+    decoded: list[asyncio.Queue[Values]] = [asyncio.Queue() for _ in others]
+    found: list[NDArray[np.int64]] = []
+    tags: list[list[Bytes]] = [[] for _ in others]
+
+    async def extend() -> None:
+        lines = [[match.line(me, other, stage) for stage in (EXTENDED, CHECK)] for other in others]
+        for rows in rows_of:
+            await window.acquire()
+            places = await session.compute(Places, padded[rows], parts.salt)
+            store = await session.compute(stored, places, room, session.entropy)
+
+            async def tell(at: int, places: Places = places, store: NDArray[np.uint64] = store) -> None:
+                sent, check, values = await session.compute(ends[at].extend, places, store)
+                waiting[at].put_nowait(values)
+                await lines[at][0].send_all(sent)
+                await lines[at][1].send(check)
+
+            await run_together(*(tell(at) for at in range(len(others))))
+
+    async def read(at: int) -> None:
+        shape = _store_of(match.sizes[others[at]], parts.n_parts)
+        line = match.line(others[at], me, STORE)
+        for _ in rows_of:
+            values = await waiting[at].get()
+            table = np.empty((shape.n_rows, _ENTRY_BYTES), dtype=np.uint8)
+            async for place, rows in line.receive_all(shape.n_rows, _ENTRY_BYTES):
+                table[place] = rows
+            words = table.view("<u8").astype(np.uint64, copy=False)
+            left = values.pads ^ await session.compute(shape.decode, values.seeds, words)
+            decoded[at].put_nowait(Values(values.seeds, left, values.tags))
+
+    async def compare() -> None:
+        for number, rows in enumerate(rows_of):
+            values = [await queue.get() for queue in decoded]
+            window.release()
+            left = np.bitwise_xor.reduce([one.pads for one in values])
+            is_common = (left == 0).all(axis=1) & (rows < len(ids))
+            found.append(rows[is_common])
+            for some, one in zip(tags, values, strict=True):
+                some.append(one.tags[is_common])
+            session.progress("matching", number + 1, parts.n_parts)
+
+    await run_together(extend(), compare(), *map(read, range(len(others))))
+    rows = np.concatenate(found)
+    order = permutation(session.entropy, len(rows))
+
+    async def tell(other: int, some: list[Bytes]) -> None:
+        all_tags = np.frombuffer(session.entropy.read(size * TAG_BYTES), dtype=np.uint8).reshape(size, TAG_BYTES).copy()
+        all_tags[: len(rows)] = np.concatenate(some)[order]
+        await match.line(me, other, MATCHED).send_all(all_tags)
+
+    await run_together(*map(tell, others, tags))
+    return rows[order]
+
+
+async def follow(match: OwnersOfMatch, ids: Bytes) -> NDArray[np.int64]:
+    """Match as another owner; see `mpc.matching.revealed.match_revealed`."""
+    session, me, leader, sizes = match.session, match.session.me, match.leader, match.sizes
+    sharing = ZeroSharing(me, match.others, match.secrets)
+    n_parts = n_parts_of(sizes)
+    room, shape = room_of(sizes[leader], n_parts), _store_of(sizes[me], n_parts)
+    bits = np.frombuffer(session.entropy.read(LENGTH // 8), dtype=np.uint8)
+    choices = np.unpackbits(bits)
+    receiver = await session.compute(TransferReceiver, _context(match, me), choices, session.entropy)
+    await match.line(me, leader, ANSWER).send(receiver.message.reshape(-1, POINT_BYTES))
+    key, point = await match.line(leader, me, START).receive(2, POINT_BYTES, patience=_PATIENCE)
+    try:
+        keys = await session.compute(receiver.keys, point)
+    except InvalidPointError as error:
+        raise _violation(match, leader, START, "no element of the group, or the identity") from error
+    parts = Parts(n_parts, key.tobytes())
+    end = HolderEnd(keys, choices, room, parts.salt)
+    padded = match.padded(ids)
+    rows_of = await session.compute(parts.split, padded, shape.n_keys)
+    tags = np.empty((len(padded), TAG_BYTES), dtype=np.uint8)
+    of_rows, of_check = (match.line(leader, me, stage) for stage in (EXTENDED, CHECK))
+    line = match.line(me, leader, STORE)
+
+    def store_of(rows: NDArray[np.int64], received: Bytes, check: Bytes) -> Bytes:
+        values = end.evaluate(Places(padded[rows], parts.salt), received, check)
+        tags[rows] = values.tags
+        table = shape.encode(values.seeds, values.pads ^ sharing.values(padded[rows]), session.entropy)
+        return table.astype("<u8", copy=False).view(np.uint8)
+
+    for number, rows in enumerate(rows_of):
+        received = np.empty((n_rows_of(room), CODE_BYTES), dtype=np.uint8)
+        async for place, some in of_rows.receive_all(len(received), CODE_BYTES, patience=_PATIENCE):
+            received[place] = some
+        check = await of_check.receive(SUMS, CHECK_BYTES, patience=_PATIENCE)
+        try:
+            table = await session.compute(store_of, rows, received, check)
+        except CheckFailedError as error:
+            raise _violation(match, leader, EXTENDED, str(error)) from error
+        await line.send_all(table)
+        session.progress("matching", number + 1, n_parts)
+    wanted = np.empty((sizes[leader], TAG_BYTES), dtype=np.uint8)
+    of_matched = match.line(leader, me, MATCHED)
+    async for place, some in of_matched.receive_all(len(wanted), TAG_BYTES, patience=_PATIENCE):
+        wanted[place] = some
+    found = await session.compute(places_of, wanted, tags[: len(ids)])
+    if len(np.unique(found)) < len(found):
+        what = f"{session.names[leader]} says of one row twice that it matched"
+        raise PeerViolationError(leader, MATCHED, what)
+    return found
