@@ -15,7 +15,7 @@ from mpc.matching.oprf import ID_BYTES, PAD_WORDS, TAG_BYTES, MatchingFunction, 
 from mpc.matching.parcels import OwnersOfMatch, leader_of, list_bytes, parcels, patiently
 from mpc.matching.sodium import POINT_BYTES
 from mpc.matching.transfer import match as transfers
-from mpc.matching.transfer.rows import permutation, places_of
+from mpc.matching.transfer.rows import is_zero, permutation, places_of
 from mpc.matching.zero_sharing import ZeroSharing
 from mpc.protocol.concurrency import run_together
 from mpc.protocol.pairwise import PairwiseSecret
@@ -245,7 +245,7 @@ async def _lead(match: _Match, ids: Bytes) -> NDArray[np.int64]:
         return await decode(other)
 
     _, *decoded = await run_together(blind(), *map(hear, others))
-    found = np.flatnonzero(_is_zero(decoded) & (row_of < len(ids)))  # in the order of the shuffle, so in a random one
+    found = np.flatnonzero(is_zero(decoded) & (row_of < len(ids)))  # in the order of the shuffle, so in a random one
 
     async def tell(other: int) -> None:
         tags = np.frombuffer(session.entropy.read(n * TAG_BYTES), dtype=np.uint8).reshape(n, TAG_BYTES).copy()
@@ -326,15 +326,6 @@ def _decode_over_pads(store: Okvs, table: NDArray[np.uint64], values: Values) ->
     """Add to the pads, in place, what a table decodes to: a parcel at a time, which takes little memory."""
     for place in parcels(len(values)):
         values.pads[place] ^= store.decode(values.seeds[place], table)
-
-
-def _is_zero(decoded: Sequence[NDArray[np.uint64]]) -> NDArray[np.bool_]:
-    """Return at which ids the XOR of what all stores hold, without their pads, is zero: those that everybody has."""
-    total = decoded[0].copy()
-    for of_another in decoded[1:]:
-        total ^= of_another
-    nothing_left: NDArray[np.bool_] = (total == 0).all(axis=1)
-    return nothing_left
 
 
 def _store_of(size: int) -> Okvs:

@@ -18,7 +18,8 @@ from mpc.matching import revealed
 from mpc.matching.group import Scalar, hash_to_points
 from mpc.matching.oprf import MatchingFunction
 from mpc.matching.revealed import BLINDED, MATCHED
-from mpc.matching.transfer import rows
+from mpc.matching.transfer import match as large
+from mpc.matching.transfer import rows as orders
 from mpc.matching.zero_sharing import ZeroSharing
 
 SEED = "secrecy"
@@ -43,14 +44,14 @@ def n_relations(strings: Sequence[bytes]) -> int:
 def run(rows, sizes):
     """A match, with what the leader decodes of each store: shape (stores, slots, 2 words)."""
     decoded = []
-    is_zero = revealed._is_zero
+    is_zero = revealed.is_zero
 
     def seen(arrays):
         decoded.extend(arrays)
         return is_zero(arrays)
 
     network = network_of(max(rows), seed=SEED)
-    with mock.patch.object(revealed, "_is_zero", seen):
+    with mock.patch.object(revealed, "is_zero", seen), mock.patch.object(large, "is_zero", seen):
         results = match(rows, sizes, network=network)
     return network, matched_rows(rows, results), np.array(decoded)
 
@@ -85,6 +86,14 @@ def test_a_leader_that_lacks_ids_sees_no_relation_of_them(list_of_leader):
         rows = {1: list_of_leader, **dict(enumerate(lists, start=2))}
         n_seen, n_common = relations_seen_by_the_leader(rows, {1: 2, 2: 3, 3: 4})
         assert n_seen == n_common, rows
+
+
+@pytest.mark.parametrize("lists", [((), ()), ((0,), (1,)), ((0, 1), (1, 2)), ((2,), (2,)), ((0, 1, 2), (0, 1, 2))])
+def test_the_leader_sees_no_other_relation_where_transfers_are_extended(lists):
+    rows = {1: (0, 1, 2), 2: lists[0], 3: lists[1]}
+    with mock.patch.object(revealed, "TRANSFERS_FROM", 0):
+        n_seen, n_common = relations_seen_by_the_leader(rows, dict.fromkeys(rows, 3))
+    assert n_seen == n_common
 
 
 def test_without_the_sharing_of_zero_the_leader_would_see_who_has_what():
@@ -151,7 +160,7 @@ def test_points_come_in_an_order_that_does_not_follow_from_the_rows():
     """Padding stands between ids: where they are would show how many there are."""
     places = set()
     for seed in range(12):
-        order = rows.permutation(InsecureTestEntropy(f"{seed}"), 4)
+        order = orders.permutation(InsecureTestEntropy(f"{seed}"), 4)
         assert sorted(order) == [0, 1, 2, 3]
         places.add(int(np.flatnonzero(order == 0)[0]))
     assert places == {0, 1, 2, 3}

@@ -34,7 +34,7 @@ from mpc.matching.transfer.function import (
     n_rows_of,
     stored,
 )
-from mpc.matching.transfer.rows import permutation, places_of
+from mpc.matching.transfer.rows import is_zero, permutation, places_of
 from mpc.matching.zero_sharing import ZeroSharing
 from mpc.protocol.concurrency import run_together
 
@@ -185,8 +185,7 @@ async def lead(match: OwnersOfMatch, ids: Bytes) -> NDArray[np.int64]:
         for number, rows in enumerate(rows_of):
             values = [await queue.get() for queue in decoded]
             window.release()
-            left = np.bitwise_xor.reduce([one.pads for one in values])
-            is_common = (left == 0).all(axis=1) & (rows < len(ids))
+            is_common = is_zero([one.pads for one in values]) & (rows < len(ids))
             found.append(rows[is_common])
             for some, one in zip(tags, values, strict=True):
                 some.append(one.tags[is_common])

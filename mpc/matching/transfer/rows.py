@@ -1,4 +1,6 @@
-"""Orders of rows drawn at random, and rows found by their tags."""
+"""Orders of rows drawn at random, rows that everybody has, and rows found by their tags."""
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,15 @@ def permutation(entropy: Entropy, n: int) -> NDArray[np.int64]:
     """Return 0 .. n - 1 in an order that is uniform but for n^2 2^-65, by sorting random words."""
     order: NDArray[np.int64] = np.argsort(KeyStream(entropy.read(KEY_BYTES)).words(n), kind="stable")
     return order
+
+
+def is_zero(decoded: Sequence[NDArray[np.uint64]]) -> NDArray[np.bool_]:
+    """Return at which ids the XOR of what all stores hold, without their pads, is zero: those that everybody has."""
+    total = decoded[0].copy()
+    for of_another in decoded[1:]:
+        total ^= of_another
+    nothing_left: NDArray[np.bool_] = (total == 0).all(axis=1)
+    return nothing_left
 
 
 def places_of(wanted: Bytes, rows: Bytes) -> NDArray[np.int64]:
