@@ -1,8 +1,8 @@
 """An oblivious pseudorandom function of many ids: extended transfers over a key-value store [GPRTY21, OOS17].
 
 One owner, the *leader*, gets the function at its own ids; another, the *holder*, can compute it anywhere. Both have the
-keys of 472 transfers of `mpc.matching.transfer.base`: the leader two of each, the holder one, by the bits of its secret
-word s. C is the code of `mpc.matching.transfer.code`, and each id x has a point P(x) of 76 bits, a hash.
+keys of 472 transfers (`mpc.matching.transfer.key_transfers`): the leader two of each, the holder one, by the bits of
+its secret word s. C is the code of `mpc.matching.transfer.code`, and each id x has a point P(x) of 76 bits, a hash.
 
 1. The leader makes a store D that decodes at its ids to their points (`mpc.matching.okvs`), and puts 128 random rows
    behind it. Both keys of transfer j become columns of bits, a_j and b_j, of the matrices A and B. The leader sends
@@ -106,7 +106,7 @@ class LeaderEnd:
     """The leader's end towards one holder. Its calls, one for each part of the ids, come in the same order at both.
 
     Args:
-        keys: those of 0 and those of 1 of 472 transfers.
+        keys: two lists, the keys of 0 and of 1 of 472 transfers.
         n_keys: ids that a store is for.
         salt: 16 bytes, of the match.
     """
@@ -138,10 +138,10 @@ class HolderEnd:
     """The holder's end.
 
     Args:
-        keys: the chosen ones of 472 transfers.
+        keys: chosen keys of 472 transfers.
         choices: the bits of s, shape (472,).
-        n_keys: as the leader's.
-        salt: as the leader's.
+        n_keys: the leader's.
+        salt: the leader's.
     """
 
     def __init__(self, keys: Sequence[bytes], choices: NDArray[np.uint8], n_keys: int, salt: bytes) -> None:
@@ -155,7 +155,7 @@ class HolderEnd:
         """Return the function of my ids.
 
         Args:
-            places: of my ids.
+            places: places of my ids.
             received: U, shape (rows, 59).
             check: the sums, shape (128, 80).
 

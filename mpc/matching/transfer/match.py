@@ -22,7 +22,6 @@ from mpc.matching.okvs import Okvs
 from mpc.matching.oprf import PAD_WORDS, TAG_BYTES, Values
 from mpc.matching.parcels import OwnersOfMatch, leader_of, list_bytes
 from mpc.matching.sodium import POINT_BYTES
-from mpc.matching.transfer.base import TransferReceiver, TransferSender
 from mpc.matching.transfer.code import CODE_BYTES, LENGTH
 from mpc.matching.transfer.function import (
     CHECK_BYTES,
@@ -34,6 +33,7 @@ from mpc.matching.transfer.function import (
     n_rows_of,
     stored,
 )
+from mpc.matching.transfer.key_transfers import TransferReceiver, TransferSender
 from mpc.matching.transfer.rows import is_zero, permutation, places_of
 from mpc.matching.zero_sharing import ZeroSharing
 from mpc.protocol.concurrency import run_together

@@ -9,9 +9,9 @@ from matchings import ids_of
 from entropy import InsecureTestEntropy
 from mpc.matching.group import InvalidPointError, Scalar
 from mpc.matching.transfer import function
-from mpc.matching.transfer.base import GENERATOR, TransferReceiver, TransferSender
 from mpc.matching.transfer.code import LENGTH
 from mpc.matching.transfer.function import CheckFailedError, HolderEnd, LeaderEnd, Places, stored
+from mpc.matching.transfer.key_transfers import GENERATOR, TransferReceiver, TransferSender
 
 SALT = b"s" * 16
 ENTROPY = InsecureTestEntropy("transfers")

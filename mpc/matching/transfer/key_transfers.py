@@ -35,7 +35,7 @@ class TransferSender:
 
     Args:
         context: what the hashes are bound to, at most 64 bytes, equal at both ends: job and pair.
-        entropy: of the scalar.
+        entropy: source of the scalar.
     """
 
     def __init__(self, context: bytes, entropy: Entropy) -> None:
@@ -61,9 +61,9 @@ class TransferReceiver:
     """Gets one key of each transfer.
 
     Args:
-        context: as the sender's.
+        context: the sender's.
         choices: shape (n,), 0 or 1 each. Secret.
-        entropy: of scalars and points.
+        entropy: source of scalars and points.
     """
 
     def __init__(self, context: bytes, choices: NDArray[np.uint8], entropy: Entropy) -> None:
