@@ -162,10 +162,10 @@ async def test_helpers_wait_for_owners_who_match_for_many_deadlines(monkeypatch)
     """Nobody sends a helper anything meanwhile."""
     own = meeting.match_revealed
 
-    async def slow(session, *args):
+    async def slow(session, *args, **how):
         if args[1] is not None:
             await asyncio.sleep(5 * DEADLINE_S)
-        return await own(session, *args)
+        return await own(session, *args, **how)
 
     async def patient(session):
         """The coordinator of a service has no deadline while parties give signs of life."""
@@ -185,10 +185,10 @@ async def test_helpers_wait_for_owners_who_match_for_many_deadlines(monkeypatch)
 async def test_an_owner_who_drops_out_while_matching_ends_the_job_at_everybody_and_is_named(monkeypatch):
     own = meeting.match_revealed
 
-    async def fails(session, *args):
+    async def fails(session, *args, **how):
         if session.names[session.me] == "hospital":
             raise PeerSilentError(session.me, "matching/blinded", "hospital has gone")
-        return await own(session, *args)
+        return await own(session, *args, **how)
 
     monkeypatch.setattr(meeting, "match_revealed", fails)
     ran = await run(job_of("moments", {"order": 2}, compute=HELPERS), 5, deadline_s=DEADLINE_S)
