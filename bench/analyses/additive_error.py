@@ -17,6 +17,7 @@ from analyses.least_squares import protocol as least_squares
 from analyses.low_rank import protocol as low_rank
 from analyses.pca.reference import captured_variance
 from analyses.power_moments import protocol as power_moments
+from analyses.power_moments.plan import MomentsPlan
 from analyses.rows.row_plan import clipped_rows
 from bench.analyses.table import Row
 from bench.utility.moment_runs import QUICK_ROWS, plan_of, run_in_process
@@ -100,7 +101,7 @@ def moment_error(n_rows: int, epsilon: float, method: Mapping[str, Any], runs: i
 
 def _deviation(plan: Any) -> float:
     """Return the standard deviation of a party's noise, in a unit that only epsilon does not change."""
-    if isinstance(plan, power_moments.MomentsPlan):  # of a sketch the moment is a sum of squares
+    if isinstance(plan, MomentsPlan):  # of a sketch the moment is a sum of squares
         return math.sqrt(plan.least_deviation) if plan.params.method == "sketch" else plan.least_deviation
     return math.sqrt(plan.party_mu if hasattr(plan, "party_mu") else plan.multiplier)
 
