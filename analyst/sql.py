@@ -124,6 +124,8 @@ def _parsed(text: str) -> exp.Select:
         statements = sqlglot.parse(text)
     except SqlglotError as error:
         raise SqlError(f"this is no SQL: {str(error).splitlines()[0]}") from None
+    except RecursionError:
+        raise SqlError("this is no SQL that is offered: it is nested too deeply") from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
         kind = (
             "several statements"
@@ -167,6 +169,12 @@ def _tables(select: exp.Select, catalogue: Catalogue) -> dict[str, tuple[str, Li
         if party in {brought for brought, _ in found.values()}:
             raise SqlError(f"party {party} brings one table to a job, and is named twice")
         found[one.alias or party] = (party, listed[name])
+    for join in select.args.get("joins") or ():
+        named = [part.name for part in join.args["using"]]
+        if len(named) != 1 or any(_has(table, named[0]) for _, table in found.values()):
+            raise SqlError(
+                f"USING ({', '.join(named)}): rows are joined by the one id that each owner declares, and by no column"
+            )
     if len(found) < 2:
         raise SqlError("tables of two owners at least are joined; sums over one owner's rows are jobs of secure-sum")
     return found
@@ -191,7 +199,10 @@ def _number(literal: exp.Expression) -> float:
     """Return the number of a literal."""
     if not isinstance(literal, exp.Literal) or literal.is_string:
         raise SqlError(f"{literal.sql()[:80]} is no number")
-    return float(literal.this)
+    number = float(literal.this)
+    if not math.isfinite(number):
+        raise SqlError(f"{literal.sql()[:80]} is no number that a job can hold")
+    return number
 
 
 def _limit(select: exp.Select) -> float | None:
