@@ -30,6 +30,8 @@ def findings_of_privacy(document: Document) -> list[Finding]:
         if views:
             return [fails("the answer is exact, and the result claims privacy")]
         return [verified("the answer is exact, as its plan says: it has NO privacy guarantee")]
+    if not all(isinstance(target.get(name), int | float) for name in ("epsilon", "delta")):
+        return [fails("the job of the plan asks for no epsilon and delta that are numbers")]
     job = document.plan["job"]
     found = [*_against_target(target, claimed, views), *_against_plan(_stated(claimed), _stated(job))]
     try:

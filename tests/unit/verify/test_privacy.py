@@ -120,6 +120,16 @@ def test_claims_that_do_not_fit_the_job_fail(change):
     assert "fails" in kinds(findings_of_privacy(document_of(plan, report)))
 
 
+@pytest.mark.parametrize("given", ["1e999999999", None, [1]])
+@pytest.mark.parametrize("name", ["epsilon", "delta"])
+def test_a_target_that_is_no_number_fails_at_once(name, given):
+    plan = planned(COUNTED[0], 4.0)
+    document = document_of(plan, plan.privacy_report())
+    document.plan["job"]["privacy"][name] = given
+    (found,) = findings_of_privacy(document)
+    assert found.kind == "fails"
+
+
 def test_k_rows_of_a_person_multiply_norms_by_k():
     plan = json.loads(planned("pca", 4.0).canonical_json())
     one = releases_of(plan)["coalition"]
