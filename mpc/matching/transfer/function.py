@@ -5,8 +5,9 @@ keys of 472 transfers (`mpc.matching.transfer.key_transfers`): the leader two of
 its secret word s. C is the code of `mpc.matching.transfer.code`, and each id x has a point P(x) of 76 bits, a hash.
 
 1. The leader makes a store D that decodes at its ids to their points (`mpc.matching.okvs`), and puts 128 random rows
-   behind it. Both keys of transfer j become columns of bits, a_j and b_j, of the matrices A and B. The leader sends
-   U = A + B + C(D), row by row.
+   behind it, other ones for each holder: two who collude would else have sums that hide nothing of D. Both keys of
+   transfer j become columns of bits, a_j and b_j, of the matrices A and B. The leader sends U = A + B + C(D), row by
+   row.
 2. The holder has a_j or b_j of each column: it adds U where s_j is one, and has Q = A + s * C(D), with * place by
    place. Decoding is linear, and so is the code: at any id y
 
@@ -92,14 +93,12 @@ class Places:
 
 
 def stored(places: Places, n_keys: int, entropy: Entropy) -> Words:
-    """Return D of at most n_keys ids with random rows behind it: what serves for all holders. Shape (n_rows_of, 2).
+    """Return D of at most n_keys ids, without random rows: what serves for all holders. Shape (n_rows_of - 128, 2).
 
     Raises:
         PlacementFailedError: see `Okvs.encode`.
     """
-    rows = Okvs(n_keys, WORDS).encode(places.seeds, places.points, entropy)
-    random = KeyStream(entropy.read(KEY_BYTES)).words(SUMS * WORDS).reshape(SUMS, WORDS)
-    return masked(np.concatenate([rows, random]))
+    return masked(Okvs(n_keys, WORDS).encode(places.seeds, places.points, entropy))
 
 
 class LeaderEnd:
@@ -109,14 +108,24 @@ class LeaderEnd:
         keys: two lists, the keys of 0 and of 1 of 472 transfers.
         n_keys: ids that a store is for.
         salt: 16 bytes, of the match.
+        entropy: source of the random rows.
     """
 
-    def __init__(self, keys: tuple[Sequence[bytes], Sequence[bytes]], n_keys: int, salt: bytes) -> None:
+    def __init__(
+        self, keys: tuple[Sequence[bytes], Sequence[bytes]], n_keys: int, salt: bytes, entropy: Entropy
+    ) -> None:
         self._streams = [[KeyStream(key) for key in some] for some in keys]
-        self._store, self._salt = Okvs(n_keys, CODE_WORDS), salt
+        self._store, self._salt, self._entropy = Okvs(n_keys, CODE_WORDS), salt, entropy
 
-    def extend(self, places: Places, rows: Words) -> tuple[Bytes, Bytes, Values]:
-        """Return U, shape (rows, 59), and the sums of the check, (128, 80), which are sent; and F of my ids."""
+    def extend(self, places: Places, store: Words) -> tuple[Bytes, Bytes, Values]:
+        """Return U, shape (rows, 59), and the sums of the check, (128, 80), which are sent; and F of my ids.
+
+        Args:
+            places: places of my ids.
+            store: see `stored`.
+        """
+        random = KeyStream(self._entropy.read(KEY_BYTES)).words(SUMS * WORDS).reshape(SUMS, WORDS)
+        rows = np.concatenate([store, masked(random)])
         n = len(rows)
         first, second = (_drawn_rows(streams, n) for streams in self._streams)
         second ^= first

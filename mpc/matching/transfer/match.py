@@ -145,7 +145,7 @@ async def lead(match: OwnersOfMatch, ids: Bytes) -> NDArray[np.int64]:
             keys = await session.compute(sender.keys, answer.reshape(2, LENGTH, POINT_BYTES))
         except InvalidPointError as error:
             raise _violation(match, other, ANSWER, "no element of the group, or the identity") from error
-        return LeaderEnd(keys, room, parts.salt)
+        return LeaderEnd(keys, room, parts.salt, session.entropy)
 
     rows_of, *ends = await run_together(session.compute(parts.split, padded, room), *map(begin, others))
     window = asyncio.Semaphore(WINDOW)

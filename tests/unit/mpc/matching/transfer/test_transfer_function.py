@@ -65,7 +65,7 @@ def test_the_generator_is_that_of_the_group():
 
 
 def ends(n_keys):
-    return LeaderEnd((KEYS[0], KEYS[1]), n_keys, SALT), HolderEnd(CHOSEN, CHOICES, n_keys, SALT)
+    return LeaderEnd((KEYS[0], KEYS[1]), n_keys, SALT, ENTROPY), HolderEnd(CHOSEN, CHOICES, n_keys, SALT)
 
 
 def test_both_ends_have_one_function_at_the_leaders_ids_and_others_differ():
@@ -102,6 +102,18 @@ def test_what_is_sent_is_as_good_as_random_whatever_the_ids(n_ids):
     assert abs(np.unpackbits(sent).mean() - 0.5) < 6 * 0.5 / n_bits**0.5
     sums = np.unpackbits(check[:, 8:9])  # bits 64 to 71 of sums of points
     assert abs(sums.mean() - 0.5) < 6 * 0.5 / sums.size**0.5
+
+
+def test_sums_that_two_holders_get_of_one_store_have_no_random_row_in_common():
+    """Else two holders who collude would know 128 sums of a store's rows, and test guesses of its ids by them."""
+    places = Places(ids_of(range(3)), SALT)
+    store, hidden = stored(places, 3, ENTROPY), []
+    for _ in range(2):
+        sent, check, _ = ends(3)[0].extend(places, store)
+        alone = np.concatenate([store, np.zeros((function.SUMS, function.WORDS), dtype=np.uint64)])
+        summed = function._summed(alone, function._choices(sent, SALT))
+        hidden.append(summed ^ function._words(check)[:, : function.WORDS])
+    assert (hidden[0] != hidden[1]).any(axis=1).all()
 
 
 @pytest.mark.parametrize("n_places", [1, 40])
