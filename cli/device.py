@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.configuration.new_items import NewItemsFile, new_items
+from cli.serve import hold_hangups
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_result, print_text, say
 
 device_app = typer.Typer(name="device", no_args_is_help=True)
@@ -29,6 +30,7 @@ def run(
     SIGHUP reads certificates and configuration again; rounds go on.
     """
     with exit_codes():
+        hold_hangups()
         from service.memory import made_to_stay
         from service.secrecy import forbid_core_files
 

@@ -5,6 +5,7 @@ this module imports the services only inside the commands.
 """
 
 import os
+import signal
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -57,6 +58,7 @@ def serve_party(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C. SIGHUP reads certificates and configuration again; jobs go on."""
     with exit_codes():
+        hold_hangups()
         _limit_process(config, "MOIETY_PARTY")
         import uvloop
 
@@ -84,6 +86,7 @@ def serve_coordinator(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C. SIGHUP reads certificates and configuration again; jobs go on."""
     with exit_codes():
+        hold_hangups()
         _limit_process(config, "MOIETY_COORDINATOR")
         import uvloop
 
@@ -111,6 +114,7 @@ def serve_relay(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C. SIGHUP reads certificates and configuration again; ways in use go on."""
     with exit_codes():
+        hold_hangups()
         import uvloop
 
         from service.secrecy import forbid_core_files
@@ -146,6 +150,11 @@ def _read(read: Callable[[], T], path: Path, role: str) -> T:
                 other = f": `{this_command()} {_COMMANDS[found]} --config {path}`" if found in _COMMANDS else ""
                 fail(what + other, ExitCode.USAGE, code=SettingsError.code)
         raise
+
+
+def hold_hangups() -> None:
+    """Let a SIGHUP wait until the service reads its files again at one: before, it would end the process."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
 
 
 def _limit_process(path: Path, prefix: str) -> None:

@@ -1,7 +1,6 @@
 """The process of a device: what its configuration names, opened and joined together; and what SIGHUP changes of it."""
 
 import asyncio
-import signal
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -24,7 +23,7 @@ from service.files.installation import Installation
 from service.identity import Identity, Role
 from service.settings import SettingsError
 from service.tls import Credentials, credentials_of
-from service.trust.changes import check_changes, guarded
+from service.trust.changes import at_hangup, check_changes, guarded
 from service.trust.expiry import warn_every_day
 from transport.aggregation import CALL_S, PATIENCE_S
 from transport.aggregation_client import AggregationClient
@@ -181,14 +180,10 @@ async def run_devices(*read: Callable[[], DeviceConfig]) -> None:
         for device, read_again in running:
             reload(device, read_again)()
 
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGHUP, hung_up)
-    try:
+    with at_hangup(hung_up):
         await run_together(
             *(run_device(one(), lambda device, one=one: running.append((device, one))) for one in read)  # type: ignore[misc]
         )
-    finally:
-        loop.remove_signal_handler(signal.SIGHUP)
 
 
 async def run_device(config: DeviceConfig, on_start: Callable[[RunningDevice], None] = lambda device: None) -> None:

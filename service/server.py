@@ -18,7 +18,7 @@ from service.errors import ServiceError
 from service.interceptor import BorderInterceptor
 from service.limits import MAX_MESSAGE_BYTES
 from service.tls import Credentials
-from service.trust.changes import guarded
+from service.trust.changes import at_hangup, guarded
 from service.trust.protocol import PROTOCOL_SERVICE
 from service.trust.terms import Terms, service_of_term
 from service.watch.callers import Callers
@@ -179,20 +179,20 @@ class Server:
 
         for number in signals:
             loop.add_signal_handler(number, signalled)
-        loop.add_signal_handler(signal.SIGHUP, guarded(reload or (lambda: None)))
         gc.collect()
         gc.freeze()  # what was imported lives as long as the process: no collection need look at it again
         try:
-            await first.wait()
-            stopping = asyncio.create_task(self._end(end_work, grace_s))
-            impatience = asyncio.create_task(second.wait())
-            await asyncio.wait({stopping, impatience}, return_when=asyncio.FIRST_COMPLETED)
-            impatience.cancel()
-            if not stopping.done():
-                await self._server.stop(0)
-            await stopping
+            with at_hangup(guarded(reload or (lambda: None))):
+                await first.wait()
+                stopping = asyncio.create_task(self._end(end_work, grace_s))
+                impatience = asyncio.create_task(second.wait())
+                await asyncio.wait({stopping, impatience}, return_when=asyncio.FIRST_COMPLETED)
+                impatience.cancel()
+                if not stopping.done():
+                    await self._server.stop(0)
+                await stopping
         finally:
-            for number in (*signals, signal.SIGHUP):
+            for number in signals:
                 loop.remove_signal_handler(number)
 
     async def _end(self, end_work: Callable[[], Awaitable[None]] | None, grace_s: float) -> None:

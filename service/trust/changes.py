@@ -1,9 +1,11 @@
 """What may change in the configuration of a service that runs."""
 
+import asyncio
 import json
+import signal
 import time
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import structlog
@@ -37,6 +39,22 @@ def guarded(reload: Callable[[], None]) -> Callable[[], None]:
             _log.exception("the reload failed")
 
     return guarded_reload
+
+
+@contextmanager
+def at_hangup(told: Callable[[], None]) -> Iterator[None]:
+    """Call `told` at each SIGHUP, in the running loop; one that a service has held since its start comes at once.
+
+    Afterwards the signal is held again where it was before: it would end the process where nobody waits for it.
+    """
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, told)
+    before = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        loop.remove_signal_handler(signal.SIGHUP)
 
 
 def noted(reload: Callable[[], None], folder: Path) -> Callable[[], None]:

@@ -160,7 +160,6 @@ def test_jobs_that_wait_keep_their_places(deployment):
         view.reason for view in views if view.state != "DONE"
     ]  # of two that run, one may have been proposed just then
     assert lost in ([], ["the coordinator restarted while the job was PROPOSED"])
-    assert views[-1].state == "DONE"
 
 
 def test_what_a_party_has_forgotten_too_is_lost_and_the_job_says_so(deployment):

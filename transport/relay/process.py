@@ -15,7 +15,7 @@ from service.logs import LogFormat, LogLevel, configure_logs
 from service.reach.relay_config import RelaySection
 from service.settings import Settings, SettingsError, TlsFiles, load_settings
 from service.tls import Credentials, credentials_of
-from service.trust.changes import check_changes, guarded
+from service.trust.changes import at_hangup, check_changes, guarded
 from service.trust.expiry import warn_every_day
 from service.watch.page_config import PageConfig
 from transport.relay.hub import RelayHub
@@ -109,12 +109,12 @@ async def serve_relay(
     loop, told_to_stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_stop.set)
-    loop.add_signal_handler(signal.SIGHUP, guarded(reload))
     expiry = asyncio.create_task(warn_every_day(lambda: credentials, config.name))
     _log.info("relay is ready", name=config.name, address=f"{config.relay.listen.rpartition(':')[0]}:{port}")
     try:
         async with beside(hub):
-            await told_to_stop.wait()
+            with at_hangup(guarded(reload)):
+                await told_to_stop.wait()
     finally:
         expiry.cancel()
         await hub.stop()
