@@ -88,13 +88,18 @@ def local_noise_components(
     Returns:
         shape (k, n), orthonormal rows.
     """
-    sigma = analytic_gaussian_sigma(sensitivity=math.sqrt(2.0), epsilon=epsilon, delta=delta)
     n = rows.shape[1]
     noisy_moment, total = np.zeros((n, n)), np.zeros(n)
     for start in range(0, rows.shape[0], 8192):
-        noisy = rows[start : start + 8192] + rng.normal(0.0, sigma, rows[start : start + 8192].shape)
+        noisy = noisy_rows(rows[start : start + 8192], epsilon=epsilon, delta=delta, rng=rng)
         noisy_moment += noisy.T @ noisy
         total += noisy.sum(axis=0)
     if center:
         noisy_moment -= np.outer(total, total) / len(rows)
     return leading_components(noisy_moment, k)[1]
+
+
+def noisy_rows(rows: Floats, *, epsilon: float, delta: float, rng: np.random.Generator) -> Floats:
+    """Return rows as parties publish them, arguments as of `local_noise_components`."""
+    sigma = analytic_gaussian_sigma(sensitivity=math.sqrt(2.0), epsilon=epsilon, delta=delta)
+    return np.asarray(rows + rng.normal(0.0, sigma, rows.shape), dtype=np.float64)

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bench.distribution import figures, numbers
 from bench.distribution.figures import Setting
@@ -28,6 +28,8 @@ from bench.machine import describe_machine
 
 RESULTS = Path(__file__).parent.parent / "results" / "distribution.json"
 DOCS = Path(__file__).parent.parent.parent / "docs"
+
+One = TypeVar("One")
 
 Part = Callable[[bool], Iterator[Setting] | Iterator[Number]]
 
@@ -42,16 +44,21 @@ PARTS: dict[str, Part] = {
 
 
 def run(part: Part, quick: bool) -> dict[str, Any]:
-    """Measure one part; return what is kept of it: date, machine, seconds of one thread, settings and numbers."""
-    started_s = time.process_time()
-    found = list(part(quick))
+    """Measure one part; return what is kept of it: as of `kept_part`, and settings and numbers."""
+    kept, found = kept_part(partial(part, quick))
     return {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": describe_machine(),
-        "seconds": time.process_time() - started_s,
+        **kept,
         "settings": [one.as_json() for one in found if isinstance(one, Setting)],
         "numbers": [one.as_json() for one in found if isinstance(one, Number)],
     }
+
+
+def kept_part(part: Callable[[], Iterator[One]]) -> tuple[dict[str, Any], list[One]]:
+    """Measure one part; return date, machine and seconds of one thread, and what it yielded."""
+    started_s = time.process_time()
+    found = list(part())
+    seconds = time.process_time() - started_s
+    return {"date": time.strftime("%Y-%m-%d"), "machine": describe_machine(), "seconds": seconds}, found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -67,7 +67,7 @@ def page(kept: Kept) -> str:
             UNITS,
             *(_figure(figure, [s for s in settings if s.figure == figure]) for figure in MEANING),
             f"## Speed\n\n{_numbers(numbers)}",
-            f"Measured: {_when(kept)}.\n",
+            f"Measured: {when(kept)}.\n",
         ]
     )
 
@@ -108,7 +108,8 @@ def _numbers(numbers: Sequence[Number]) -> str:
     return cells(("", "what", "", "how"), [(n.kind, n.what, text(n), n.note) for n in numbers])
 
 
-def _when(kept: Kept) -> str:
+def when(kept: Kept) -> str:
+    """Return where and when each part was measured, and what it took."""
     by_place: dict[str, list[str]] = {}
     for name, part in kept.items():
         machine = part["machine"]

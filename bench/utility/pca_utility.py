@@ -57,10 +57,15 @@ def quantised_moment(tables: Sequence[Table], plan: PcaPlan) -> NDArray[np.float
 
 
 def released_components(moment_q: NDArray[np.float64], plan: PcaPlan) -> NDArray[np.float64]:
-    """Return the components of one release: every party's noise on the quantised moment, shape (k, n)."""
+    """Return the components of one release, shape (k, n)."""
+    return spectrum(released_moment(moment_q, plan), plan).components
+
+
+def released_moment(moment_q: NDArray[np.float64], plan: PcaPlan) -> NDArray[np.float64]:
+    """Return what one release opens, in units of scaled rows: every party's noise on the quantised moment."""
     draws = [plan.mechanism.draw(SystemEntropy()) for _ in range(plan.n_parties)]
     noise = expand_triangle(np.sum(draws, axis=0).astype(np.float64), moment_q.shape[0])
-    return spectrum((moment_q + noise) * plan.unit**2, plan).components
+    return np.asarray((moment_q + noise) * plan.unit**2, dtype=np.float64)
 
 
 def measure(
