@@ -92,7 +92,7 @@ def edge_of(plan: MomentPlan, noise_level: float) -> float:
 
     Args:
         plan: the job's plan.
-        noise_level: of `NoisyMoments`, or of a forecast.
+        noise_level: norm of the noise, in a result or a forecast.
     """
     if isinstance(plan, GramPlan):
         return noise_edge(plan.n_row_columns, float(noise_level / (2 * np.sqrt(plan.n_row_columns))))
