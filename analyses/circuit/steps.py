@@ -172,6 +172,11 @@ class _Signs(ShareTraffic):
 
     n_signs = 0
 
+    @property
+    def product_degree(self) -> int:
+        """Degree t: where bits are proven, products are reduced before they are cut off."""
+        return self.t
+
     def random_parts(self, n_bits: int, n_values: int, sizes: Sequence[int]) -> None:
         """Count them; arguments as of `Bits._random_parts`."""
         self.n_signs += n_bits + n_values * sum(sizes)

@@ -198,14 +198,19 @@ UNCHECKED_ORDER = "nobody checked that a row is the same person everywhere"
 """Warning of a job that joins rows in the order of the tables."""
 
 
-def _finite_numbers(tree: Any) -> Any:
-    """Refuse numbers that are none: in JSON they become null, so members would compare the same text of other jobs."""
-    inner = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list | tuple) else ()
+def _is_finite(tree: Any) -> bool:
     if isinstance(tree, float):
-        return _finite(tree)
-    for one in inner:
-        _finite_numbers(one)
-    return tree
+        return math.isfinite(tree)
+    inner = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list | tuple) else ()
+    return all(map(_is_finite, inner))
+
+
+def _finite_numbers(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Refuse numbers that are none: in JSON they become null, so members would compare the same text of other jobs."""
+    for name, value in parameters.items():
+        if not _is_finite(value):
+            raise ValueError(f"{name}: must be a finite number, and have none that is not")
+    return parameters
 
 
 def _not_too_many_columns(inputs: Any) -> Any:

@@ -193,5 +193,5 @@ def test_patterns_that_stand_for_more_columns_than_a_job_can_have_are_refused_be
 def test_a_number_that_json_cannot_write_is_refused_as_it_would_be_another_job_with_the_same_text(written):
     text = make_job().canonical_json().replace('"parameters":{', f'"parameters":{{"other":{written},', 1)
     assert written in text
-    with pytest.raises(JobError, match=r"parameters: must be a finite number"):
+    with pytest.raises(JobError, match=r"parameters: .*must be a finite number"):
         Job.from_json(text)
