@@ -90,7 +90,7 @@ def test_threads_at_work_on_pieces_of_a_parcel_change_nothing():
 
 
 def test_a_row_of_padding_is_no_row_whatever_the_stores_say():
-    with mock.patch.object(revealed, "_is_zero", lambda decoded: np.ones(decoded[0].shape[0], dtype=bool)):
+    with mock.patch.object(revealed, "is_zero", lambda decoded: np.ones(decoded[0].shape[0], dtype=bool)):
         results = match({1: "ab", 2: "ab"}, {1: 5, 2: 6})
     assert sorted(results[1]) == [0, 1]
 

@@ -19,7 +19,7 @@ from analyses.run_locally import run_locally
 from mpc.arithmetic.opening import Opening
 from mpc.arithmetic.shamir import lagrange_weights
 from mpc.errors import InconsistentSharesError
-from mpc.matching import revealed
+from mpc.matching import parcels, revealed
 from mpc.protocol.equality import UnequalValuesError
 from mpc.protocol.exchange import ShareExchange
 
@@ -68,7 +68,7 @@ def tables_of(*, matched):
 @contextmanager
 def askew(*, forges):
     """Let the leader send one owner its tags in another order, and forge the verdict or not."""
-    open_honestly, send_honestly = ShareExchange.open, revealed.ParcelLine.send_all
+    open_honestly, send_honestly = ShareExchange.open, parcels.ParcelLine.send_all
     forged = []
 
     async def open_last(self, label, share, shape, degree, receivers, senders=None, **options):
@@ -92,7 +92,7 @@ def askew(*, forges):
 
     with (
         mock.patch.object(ShareExchange, "open", open_last),
-        mock.patch.object(revealed.ParcelLine, "send_all", send_all),
+        mock.patch.object(parcels.ParcelLine, "send_all", send_all),
     ):
         yield forged
 
