@@ -209,7 +209,7 @@ def _finite_numbers(parameters: dict[str, Any]) -> dict[str, Any]:
     """Refuse numbers that are none: in JSON they become null, so members would compare the same text of other jobs."""
     for name, value in parameters.items():
         if not _is_finite(value):
-            raise ValueError(f"{name}: must be a finite number, and have none that is not")
+            raise ValueError(f"{name}: must be a finite number, as must all that is in it")
     return parameters
 
 

@@ -150,7 +150,6 @@ async def test_the_ridge_of_the_job_is_the_one_that_is_used():
         ),
         ({"label": "bank.salary"}, "parameters.label: the input of bank has no column 'salary"),
         ({**LABEL, "ridge": -1.0}, "parameters.ridge"),
-        ({**LABEL, "ridge": float("nan")}, "parameters.ridge"),
         ({**LABEL, "ridge": 0.0}, "cannot determine 4 coefficients"),
         (
             {**LABEL, "method": "sketch", "row_norm": 0.5},

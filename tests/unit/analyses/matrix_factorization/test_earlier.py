@@ -1,6 +1,5 @@
 """A job or question that starts from an earlier public result: new ratings alone, and what is refused."""
 
-import asyncio
 import json
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 from factor_devices import factor_question
 from pydantic import ValidationError
 from rating_jobs import N_ITEMS, PARTIES, VERTICAL, horizontal_tables, job_of, rows_of, table_of, vertical_tables
+from virtual_time import run_in_virtual_time
 
 from analyses.job.job import JobError
 from analyses.matrix_factorization import protocol
@@ -33,7 +33,7 @@ def earlier(request):
     """The parameters, tables and result of an earlier job, the result as an analyst has it."""
     parameters = VERTICAL if request.param == "vertical" else HORIZONTAL
     tables = (vertical_tables if request.param == "vertical" else horizontal_tables)()
-    return parameters, tables, json.loads(json.dumps(asyncio.run(run(planned(parameters, tables), tables))))
+    return parameters, tables, json.loads(json.dumps(run_in_virtual_time(run(planned(parameters, tables), tables))))
 
 
 async def test_where_there_is_one_new_rating_the_earlier_model_stays_and_only_the_new_table_is_paid(earlier):

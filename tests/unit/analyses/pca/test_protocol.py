@@ -278,7 +278,7 @@ async def test_a_silent_party_is_named_by_all_others(tables):
             {"components": 2, "max_rows": 100, "row_norm": 2.0, "norm_bounds": dict.fromkeys(PARTIES, 1.5)},
             "larger than the square of row_norm",
         ),
-        ({"components": 2, "max_rows": 100, "row_norm": float("inf")}, "parameters.row_norm"),
+        ({"components": 2, "max_rows": 100, "row_norm": -1.0}, "parameters.row_norm"),
         ({"components": 2, "max_rows": 1 << 60, "row_norm": 1e-310}, "parameters.row_norm: 1e-310 is too small"),
         ({"components": 2, "max_rows": 100, "row_norm": 1e200}, "parameters.row_norm: 1e\\+200 is too large"),
     ],
