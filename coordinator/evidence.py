@@ -144,9 +144,12 @@ class Evidence:
         for name, party in self._parties.items():
             if party.silent is not None:
                 return Verdict(f"party {name} stalled{_in(party.stage)}: {party.silent}", name, party.stage)
-        for name, party in self._parties.items():
-            if party.blamed is not None and party.blamed.is_finding:
-                return Verdict(f"party {name} reports: {party.blamed.reason}", party.blamed.culprit, party.blamed.stage)
+        findings = {n: p.blamed for n, p in self._parties.items() if p.blamed is not None and p.blamed.is_finding}
+        named = {blame.culprit for blame in findings.values()}
+        # Whoever deals what is wrong finds that, too, and nobody to name; what others found of it comes first.
+        for name in sorted(findings, key=named.__contains__)[:1]:
+            blame = findings[name]
+            return Verdict(f"party {name} reports: {blame.reason}", blame.culprit, blame.stage)
         accuser = next((name for name, party in self._parties.items() if party.blamed is not None), None)
         return None if accuser is None else self._last_accusation(accuser)
 

@@ -65,5 +65,5 @@ def test_who_multiplies_wrongly_within_a_comparison_is_named_before_anything_is_
     bank, hospital, telco = (VALUES[party][:, 0] for party in PARTIES)
     assert abs(result["values"][0] - (bank * hospital < telco).sum()) < 8 * result["standard_errors"][0]
     view = analyst.run(job_of(PARTIES, **asked))
-    assert (view.state, view.culprit) == ("FAILED", "bank")
+    assert (view.state, view.culprit) == ("FAILED", "bank"), view.reason
     assert not view.result_json

@@ -154,3 +154,16 @@ def test_a_party_that_misses_the_one_that_accuses_the_coordinator_does_not_hide_
     verdict = evidence.verdict()
     assert verdict is not None
     assert verdict.reason == "party north reports: another plan"
+
+
+def test_what_a_party_finds_that_another_finding_names_comes_last(evidence: Evidence) -> None:
+    """Who deals what is wrong finds so, too, and nobody to name. Where two name each other, the first one is heard."""
+    evidence.failed("north", "proof", "somebody", culprit="", is_finding=True)
+    evidence.failed("west", "proof", "north did it", culprit="north", is_finding=True)
+    found = evidence.verdict()
+    assert found is not None
+    assert (found.culprit, found.reason) == ("north", "party west reports: north did it")
+    evidence.failed("north", "proof", "west did it", culprit="west", is_finding=True)
+    found = evidence.verdict()
+    assert found is not None
+    assert found.culprit == "west"
