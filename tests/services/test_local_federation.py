@@ -119,7 +119,7 @@ def test_questions_are_answered_and_everything_ends_with_the_block_though_it_rai
         question = PCA(dict.fromkeys(PARTIES, "people"), epsilon=20.0, delta=1e-6, components=1)
         assert federation.client.run(question).components_.shape == (1, 6)
         assert federation.party_config("bank").exists()
-        assert len(services_of(federation.folder)) == 5
+        wait_until(lambda: len(services_of(federation.folder)) == 5)
         raise KeyError
     assert services_of(federation.folder) == []
     assert not federation.folder.exists()
@@ -144,7 +144,7 @@ def test_everything_ends_with_the_program_however_it_ends(number):
     command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
     program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=child_environ())
     folder = Path(program.stdout.readline().strip())
-    assert len(services_of(folder)) == 5
+    wait_until(lambda: len(services_of(folder)) == 5)  # a child that was just forked has its parent's command
     if number is None:
         program.stdin.close()
     else:
