@@ -109,7 +109,11 @@ def hash_to_points(messages: Sequence[bytes], tag: bytes) -> Bytes:
     Returns:
         Shape (n, 32).
     """
-    uniform = b"".join(map(_expander(tag), messages))
+    return points_of(b"".join(map(_expander(tag), messages)))
+
+
+def points_of(uniform: bytes) -> Bytes:
+    """Return the points that uniform bytes stand for, 64 for each; nobody knows their logarithms. Shape (n, 32)."""
     n_points = len(uniform) // UNIFORM_BYTES
     points = np.empty((n_points, POINT_BYTES), dtype=np.uint8)
     source = np.frombuffer(uniform, dtype=np.uint8)

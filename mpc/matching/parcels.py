@@ -135,6 +135,11 @@ class OwnersOfMatch:
         peer = receiver if sender == self.session.me else sender
         return ParcelLine(self.session, self.secrets[peer], sender, receiver, stage)
 
+    def no_point(self, sender: int, stage: str) -> PeerViolationError:
+        """Return the error of a sender of bytes that are no element of the group, or its identity."""
+        what = "no element of the group, or the identity"
+        return PeerViolationError(sender, stage, f"{self.session.names[sender]} sent {what}, in stage {stage}")
+
     def padded(self, ids: Bytes) -> Bytes:
         """Return my ids and random ones, as many as I have declared: nobody has those, but by guessing 256 bits."""
         n_random, width = self.sizes[self.session.me] - len(ids), ids.shape[1]

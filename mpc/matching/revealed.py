@@ -8,23 +8,22 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.errors import LocalFaultError, PeerViolationError, ShapeError
+from mpc.errors import LocalFaultError, ShapeError
 from mpc.matching.group import Bytes, InvalidPointError, Scalar, spread
 from mpc.matching.okvs import Okvs
 from mpc.matching.oprf import ID_BYTES, PAD_WORDS, TAG_BYTES, MatchingFunction, Values
 from mpc.matching.parcels import OwnersOfMatch, leader_of, list_bytes, parcels, patiently
 from mpc.matching.sodium import POINT_BYTES
 from mpc.matching.transfer import match as transfers
-from mpc.matching.transfer.rows import is_zero, permutation, places_of
+from mpc.matching.transfer.rows import MATCHED as MATCHED
+from mpc.matching.transfer.rows import PATIENCE, find_matched, is_zero, permutation, tell_matched
 from mpc.matching.zero_sharing import ZeroSharing
 from mpc.protocol.concurrency import run_together
 from mpc.protocol.pairwise import PairwiseSecret
 from mpc.protocol.session import Session
 
-BLINDED, EVALUATED, STORE, MATCHED, PACE = (
-    f"matching/{name}" for name in ("blinded", "evaluated", "store", "matched", "pace")
-)
-"""Stages: points of the leader, their powers, stores of the others, tags of what matched, signs that it goes on."""
+BLINDED, EVALUATED, STORE, PACE = (f"matching/{name}" for name in ("blinded", "evaluated", "store", "pace"))
+"""Stages: points of the leader, their powers, stores of the others, signs that it goes on; at the end `MATCHED`."""
 
 _ENTRY_BYTES = 8 * PAD_WORDS
 TRANSFERS_FROM = 8192
@@ -32,9 +31,6 @@ TRANSFERS_FROM = 8192
 
 WINDOW = 4
 """Parcels of points that the leader has under way, so that nobody waits long and little is kept."""
-
-_PATIENCE = 2
-"""Deadlines that others wait for the leader, which may itself be waiting for one that is silent."""
 
 
 class TooManyIdsError(LocalFaultError):
@@ -188,10 +184,6 @@ class _Match(OwnersOfMatch):
         """Number of parcels whose end the leader tells: of its own points, and of the ids of each other owner."""
         return sum(len(parcels(self.sizes[owner])) for owner in self.owners)
 
-    def no_point(self, sender: int, stage: str) -> PeerViolationError:
-        what = "no element of the group, or the identity"
-        return PeerViolationError(sender, stage, f"{self.session.names[sender]} sent {what}, in stage {stage}")
-
 
 async def _lead(match: _Match, ids: Bytes) -> NDArray[np.int64]:
     session, others, me = match.session, match.others, match.session.me
@@ -246,13 +238,7 @@ async def _lead(match: _Match, ids: Bytes) -> NDArray[np.int64]:
 
     _, *decoded = await run_together(blind(), *map(hear, others))
     found = np.flatnonzero(is_zero(decoded) & (row_of < len(ids)))  # in the order of the shuffle, so in a random one
-
-    async def tell(other: int) -> None:
-        tags = np.frombuffer(session.entropy.read(n * TAG_BYTES), dtype=np.uint8).reshape(n, TAG_BYTES).copy()
-        tags[: len(found)] = values[other].tags[found]
-        await match.line(me, other, MATCHED).send_all(tags)
-
-    await run_together(*map(tell, others))
+    await run_together(*(tell_matched(match, other, values[other].tags[found]) for other in others))
     return row_of[found]
 
 
@@ -270,9 +256,7 @@ async def _follow(match: _Match, ids: Bytes) -> NDArray[np.int64]:
 
     async def evaluate() -> None:
         line = match.line(me, leader, EVALUATED)
-        async for _, points in match.line(leader, me, BLINDED).receive_all(
-            n_of_leader, POINT_BYTES, patience=_PATIENCE
-        ):
+        async for _, points in match.line(leader, me, BLINDED).receive_all(n_of_leader, POINT_BYTES, patience=PATIENCE):
             try:
                 pieces = await spread(session, key.multiply, points)
             except InvalidPointError as error:
@@ -291,19 +275,11 @@ async def _follow(match: _Match, ids: Bytes) -> NDArray[np.int64]:
 
     async def keep_pace() -> None:
         for done in range(match.n_paces):
-            await patiently(session, leader, PACE, (1,), _PATIENCE)
+            await patiently(session, leader, PACE, (1,), PATIENCE)
             session.progress("matching", done + 1, match.n_paces)
 
     await run_together(evaluate(), store(), keep_pace())
-    tags = np.empty((n_of_leader, TAG_BYTES), dtype=np.uint8)
-    line = match.line(leader, me, MATCHED)
-    async for place, rows in line.receive_all(n_of_leader, TAG_BYTES, patience=_PATIENCE):
-        tags[place] = rows
-    found = await session.compute(places_of, tags, values.tags[: len(ids)])
-    if len(np.unique(found)) < len(found):
-        what = f"{session.names[leader]} says of one row twice that it matched"
-        raise PeerViolationError(leader, MATCHED, what)
-    return found
+    return await find_matched(match, values.tags[: len(ids)])
 
 
 class _Pace:

@@ -13,7 +13,6 @@ the points of the other sum were fixed: it cannot know the logarithms of both, a
 what the Diffie-Hellman assumption hides. [MR19] prove it against who deviates, with random oracles.
 """
 
-import ctypes
 import hashlib
 
 import numpy as np
@@ -21,8 +20,8 @@ from numpy.typing import NDArray
 
 from entropy import Entropy
 from entropy.stream import KEY_BYTES
-from mpc.matching.group import Bytes, InvalidPointError, Scalar, add_points, hash_to_points
-from mpc.matching.sodium import POINT_BYTES, UNIFORM_BYTES, ristretto255
+from mpc.matching.group import Bytes, Scalar, add_points, hash_to_points, points_of
+from mpc.matching.sodium import POINT_BYTES, UNIFORM_BYTES
 
 GENERATOR = np.frombuffer(
     bytes.fromhex("e2f2ae0a6abc4e71a884a961c500515f58e30b6aa582dd8db6a65945e08d2d76"), dtype=np.uint8
@@ -70,7 +69,7 @@ class TransferReceiver:
         n = len(choices)
         self._context, self._choices = context, choices
         self._scalars = [Scalar.draw(entropy) for _ in range(n)]
-        other = uniform_points(n, entropy)
+        other = points_of(entropy.read(n * UNIFORM_BYTES))
         both = np.stack([_hashed(context, bit, other) for bit in range(2)])
         hashed = both[choices, np.arange(n)]
         chosen = add_points(np.concatenate([one.multiply(GENERATOR) for one in self._scalars]), hashed, negated=True)
@@ -90,16 +89,6 @@ class TransferReceiver:
         products = np.concatenate([one.multiply(point.reshape(1, POINT_BYTES)) for one in self._scalars])
         both = [_keys(self._context, bit, products) for bit in range(2)]
         return [both[bit][j] for j, bit in enumerate(self._choices.tolist())]
-
-
-def uniform_points(n: int, entropy: Entropy) -> Bytes:
-    """Return uniform points whose logarithms nobody knows, shape (n, 32)."""
-    points = np.empty((n, POINT_BYTES), dtype=np.uint8)
-    for point in points:
-        uniform = ctypes.create_string_buffer(entropy.read(UNIFORM_BYTES), UNIFORM_BYTES)
-        if ristretto255().from_uniform(point.ctypes.data, uniform):
-            raise InvalidPointError("libsodium maps all bytes to a point")
-    return points
 
 
 def _hashed(context: bytes, bit: int, points: Bytes) -> Bytes:

@@ -34,14 +34,15 @@ from mpc.matching.transfer.function import (
     stored,
 )
 from mpc.matching.transfer.key_transfers import TransferReceiver, TransferSender
-from mpc.matching.transfer.rows import is_zero, permutation, places_of
+from mpc.matching.transfer.rows import MATCHED as MATCHED
+from mpc.matching.transfer.rows import PATIENCE, find_matched, is_zero, permutation, tell_matched
 from mpc.matching.zero_sharing import ZeroSharing
 from mpc.protocol.concurrency import run_together
 
-START, ANSWER, EXTENDED, CHECK, STORE, MATCHED = (
-    f"matching/{name}" for name in ("start", "transfers", "extended", "check", "store", "matched")
+START, ANSWER, EXTENDED, CHECK, STORE = (
+    f"matching/{name}" for name in ("start", "transfers", "extended", "check", "store")
 )
-"""Stages: key of the parts and a point; points of the transfers; rows, their sums; stores; tags of what matched."""
+"""Stages: key of the parts and a point; points of the transfers; rows, their sums; stores; at the end `MATCHED`."""
 
 PART_IDS, MOST_IN_PART = 1 << 16, 1 << 18
 """Ids of a part, on average: of the leader, whose rows are a few megabytes, and the most of another owner."""
@@ -51,7 +52,6 @@ WINDOW = 2
 
 _KEY_BYTES, _SALT_BYTES = 32, 16
 _ENTRY_BYTES = 8 * PAD_WORDS
-_PATIENCE = 2
 _LOG_FAILURE = 60 * math.log(2)
 
 
@@ -126,10 +126,6 @@ def _context(match: OwnersOfMatch, other: int) -> bytes:
     return match.session.binding + match.leader.to_bytes(2, "big") + other.to_bytes(2, "big")
 
 
-def _violation(match: OwnersOfMatch, sender: int, stage: str, what: str) -> PeerViolationError:
-    return PeerViolationError(sender, stage, f"{match.session.names[sender]} sent {what}, in stage {stage}")
-
-
 async def lead(match: OwnersOfMatch, ids: Bytes) -> NDArray[np.int64]:
     """Match as the leader; see `mpc.matching.revealed.match_revealed`."""
     session, me, others, size = match.session, match.session.me, match.others, match.sizes[match.session.me]
@@ -144,7 +140,7 @@ async def lead(match: OwnersOfMatch, ids: Bytes) -> NDArray[np.int64]:
         try:
             keys = await session.compute(sender.keys, answer.reshape(2, LENGTH, POINT_BYTES))
         except InvalidPointError as error:
-            raise _violation(match, other, ANSWER, "no element of the group, or the identity") from error
+            raise match.no_point(other, ANSWER) from error
         return LeaderEnd(keys, room, parts.salt, session.entropy)
 
     rows_of, *ends = await run_together(session.compute(parts.split, padded, room), *map(begin, others))
@@ -195,12 +191,8 @@ async def lead(match: OwnersOfMatch, ids: Bytes) -> NDArray[np.int64]:
     rows = np.concatenate(found)
     order = permutation(session.entropy, len(rows))
 
-    async def tell(other: int, some: list[Bytes]) -> None:
-        all_tags = np.frombuffer(session.entropy.read(size * TAG_BYTES), dtype=np.uint8).reshape(size, TAG_BYTES).copy()
-        all_tags[: len(rows)] = np.concatenate(some)[order]
-        await match.line(me, other, MATCHED).send_all(all_tags)
-
-    await run_together(*map(tell, others, tags))
+    in_order = (np.concatenate(some)[order] for some in tags)
+    await run_together(*(tell_matched(match, other, some) for other, some in zip(others, in_order, strict=True)))
     return rows[order]
 
 
@@ -214,11 +206,11 @@ async def follow(match: OwnersOfMatch, ids: Bytes) -> NDArray[np.int64]:
     choices = np.unpackbits(bits)
     receiver = await session.compute(TransferReceiver, _context(match, me), choices, session.entropy)
     await match.line(me, leader, ANSWER).send(receiver.message.reshape(-1, POINT_BYTES))
-    key, point = await match.line(leader, me, START).receive(2, POINT_BYTES, patience=_PATIENCE)
+    key, point = await match.line(leader, me, START).receive(2, POINT_BYTES, patience=PATIENCE)
     try:
         keys = await session.compute(receiver.keys, point)
     except InvalidPointError as error:
-        raise _violation(match, leader, START, "no element of the group, or the identity") from error
+        raise match.no_point(leader, START) from error
     parts = Parts(n_parts, key.tobytes())
     end = HolderEnd(keys, choices, room, parts.salt)
     padded = match.padded(ids)
@@ -235,21 +227,14 @@ async def follow(match: OwnersOfMatch, ids: Bytes) -> NDArray[np.int64]:
 
     for number, rows in enumerate(rows_of):
         received = np.empty((n_rows_of(room), CODE_BYTES), dtype=np.uint8)
-        async for place, some in of_rows.receive_all(len(received), CODE_BYTES, patience=_PATIENCE):
+        async for place, some in of_rows.receive_all(len(received), CODE_BYTES, patience=PATIENCE):
             received[place] = some
-        check = await of_check.receive(SUMS, CHECK_BYTES, patience=_PATIENCE)
+        check = await of_check.receive(SUMS, CHECK_BYTES, patience=PATIENCE)
         try:
             table = await session.compute(store_of, rows, received, check)
         except CheckFailedError as error:
-            raise _violation(match, leader, EXTENDED, str(error)) from error
+            what = f"{session.names[leader]} sent {error}, in stage {EXTENDED}"
+            raise PeerViolationError(leader, EXTENDED, what) from error
         await line.send_all(table)
         session.progress("matching", number + 1, n_parts)
-    wanted = np.empty((sizes[leader], TAG_BYTES), dtype=np.uint8)
-    of_matched = match.line(leader, me, MATCHED)
-    async for place, some in of_matched.receive_all(len(wanted), TAG_BYTES, patience=_PATIENCE):
-        wanted[place] = some
-    found = await session.compute(places_of, wanted, tags[: len(ids)])
-    if len(np.unique(found)) < len(found):
-        what = f"{session.names[leader]} says of one row twice that it matched"
-        raise PeerViolationError(leader, MATCHED, what)
-    return found
+    return await find_matched(match, tags[: len(ids)])

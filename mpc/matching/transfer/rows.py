@@ -1,4 +1,4 @@
-"""Orders of rows drawn at random, rows that everybody has, and rows found by their tags."""
+"""How both ways of a match end: orders drawn at random, rows that everybody has, and rows found by their tags."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,16 @@ from numpy.typing import NDArray
 
 from entropy import Entropy, KeyStream
 from entropy.stream import KEY_BYTES
+from mpc.errors import PeerViolationError
 from mpc.matching.group import Bytes
+from mpc.matching.oprf import TAG_BYTES
+from mpc.matching.parcels import OwnersOfMatch
+
+MATCHED = "matching/matched"
+"""Stage: tags of what matched."""
+
+PATIENCE = 2
+"""Deadlines that others wait for the leader, which may itself be waiting for one that is silent."""
 
 
 def permutation(entropy: Entropy, n: int) -> NDArray[np.int64]:
@@ -23,6 +32,36 @@ def is_zero(decoded: Sequence[NDArray[np.uint64]]) -> NDArray[np.bool_]:
         total ^= of_another
     nothing_left: NDArray[np.bool_] = (total == 0).all(axis=1)
     return nothing_left
+
+
+async def tell_matched(match: OwnersOfMatch, other: int, tags: Bytes) -> None:
+    """Send the tags of the rows that matched, and random ones behind them, as many as the leader has declared ids."""
+    session, n = match.session, match.sizes[match.leader]
+    all_tags = np.frombuffer(session.entropy.read(n * TAG_BYTES), dtype=np.uint8).reshape(n, TAG_BYTES).copy()
+    all_tags[: len(tags)] = tags
+    await match.line(session.me, other, MATCHED).send_all(all_tags)
+
+
+async def find_matched(match: OwnersOfMatch, tags: Bytes) -> NDArray[np.int64]:
+    """Return which of my rows matched, in the leader's order.
+
+    Args:
+        match: the match.
+        tags: tags of my rows, shape (rows, 16).
+
+    Raises:
+        PeerViolationError: the leader says so of one row twice, or as lists are received.
+    """
+    session, leader = match.session, match.leader
+    wanted = np.empty((match.sizes[leader], TAG_BYTES), dtype=np.uint8)
+    line = match.line(leader, session.me, MATCHED)
+    async for place, rows in line.receive_all(len(wanted), TAG_BYTES, patience=PATIENCE):
+        wanted[place] = rows
+    found = await session.compute(places_of, wanted, tags)
+    if len(np.unique(found)) < len(found):
+        what = f"{session.names[leader]} says of one row twice that it matched"
+        raise PeerViolationError(leader, MATCHED, what)
+    return found
 
 
 def places_of(wanted: Bytes, rows: Bytes) -> NDArray[np.int64]:
