@@ -11,7 +11,8 @@ MAX_COLUMNS = 10_000
 MAX_FACTORS = 4
 """Most factors of a product."""
 
-_POWER = re.compile(r"(.+)\^([1-9])")
+POWER = re.compile(r"(.+)\^([1-9])")
+"""Name of a power of a column: the column, and how often it is a factor."""
 
 _RANGE = re.compile(r"\{(\d{1,9})\.\.(\d{1,9})\}")
 
@@ -85,7 +86,7 @@ def factors_in(name: str, known: Container[str]) -> tuple[str, ...] | None:
     """
     found: list[str] = []
     for one in name.split("*"):
-        power = None if one in known else _POWER.fullmatch(one)
+        power = None if one in known else POWER.fullmatch(one)
         factor, times = (one, 1) if power is None else (power[1], int(power[2]))
         if factor not in known:
             return None

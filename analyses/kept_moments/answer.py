@@ -216,6 +216,11 @@ def hidden_square(moments: ReleasedMoments, vector: Floats) -> float:
     return float(np.sqrt(2) * moments.deviation * (own @ own))
 
 
+def hidden_left(moments: ReleasedMoments, line: Floats) -> float:
+    """Return `hidden_square` of what a line in scaled columns leaves of a scaled label."""
+    return float(np.sqrt(2) * moments.deviation * (1 + line @ line))
+
+
 def noise_of_products(moments: ReleasedMoments, left: Floats, right: Floats) -> Floats:
     """Return the covariances, by noise, of numbers u' R v, with R the moments in the columns' own units.
 

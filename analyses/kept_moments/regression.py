@@ -12,6 +12,7 @@ from analyses.kept_moments.answer import (
     check_rows,
     chosen,
     explaining,
+    hidden_left,
     intervals,
     numbers,
     others_than,
@@ -156,8 +157,7 @@ def _by_chance(part: ReleasedMoments, solution: RidgeSolution, r_squared: float)
     means, and has the variance sigma^2 / n + m' C m, C that of b.
     """
     scatter, k = part.centred.matrix, len(part.names) - 1
-    b = np.asarray(solution.coefficients)
-    least = np.sqrt(2) * part.deviation * (1 + float(b @ b))
+    least = hidden_left(part, np.asarray(solution.coefficients))
     left = max((1 - r_squared) * float(scatter[-1, -1]), least) / _degrees(part)
     inverse = np.linalg.pinv(scatter[:k, :k] + solution.ridge * np.eye(k), hermitian=True)
     of_scaled = left * inverse @ scatter[:k, :k] @ inverse

@@ -15,6 +15,7 @@ from analyses.kept_moments.answer import (
     chosen,
     explaining,
     features_of,
+    hidden_left,
     intervals,
     numbers,
     others_than,
@@ -150,8 +151,7 @@ def _line(part: ReleasedMoments, drawn: Floats) -> tuple[Floats, Floats, Floats]
         return np.asarray(np.linalg.solve(found[..., :k, :k], found[..., :k, -1:])[..., 0], dtype=np.float64)
 
     line = of(scatter)
-    least = np.sqrt(2) * part.deviation * (1 + float(line @ line))  # what the noise may hide
-    left = max(float(scatter[-1, -1] - scatter[:k, -1] @ line), least) / max(part.n_rows - 1 - k, 1.0)
+    left = max(float(scatter[-1, -1] - scatter[:k, -1] @ line), hidden_left(part, line)) / max(part.n_rows - 1 - k, 1.0)
     noise: Floats = np.asarray(np.cov(of(drawn).T).reshape(k, k), dtype=np.float64)
     return line, noise, np.asarray(left * np.linalg.inv(scatter[:k, :k]), dtype=np.float64)
 

@@ -8,7 +8,7 @@ square, so it may be a factor of both; the product of two values of one category
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +16,7 @@ from itertools import product
 
 import numpy as np
 
-from analyses.job.column_names import spelled
+from analyses.job.column_names import POWER, spelled
 from analyses.kept_moments.answer import AnswerError, Floats
 from analyses.kept_moments.models.population import is_yes_or_no
 from analyses.kept_moments.synthetic.sources import bin_of
@@ -33,7 +33,6 @@ MAX_DEGREE = 8
 """Most factors of a product whose sum is looked for."""
 
 _SUM = re.compile(r"\s+([+-])\s+")
-_POWER = re.compile(r"(.+)\^([1-9])")
 _MIDDLE = re.compile(r"mid\((.+)\)")
 
 
@@ -134,10 +133,7 @@ class Terms:
         for chosen in product(*factors):
             polynomial = self.times(*(one.polynomial for one in chosen))
             if polynomial:
-                name = "*".join(
-                    one + (f"^{times}" if times > 1 else "") for one, times in Counter(c.name for c in chosen).items()
-                )
-                found.append(Term(name, polynomial))
+                found.append(Term(spelled([one.name for one in chosen]), polynomial))
         if not found:
             raise AnswerError(f"the term {text!r} is 0 in all rows")
         return found
@@ -145,7 +141,7 @@ class Terms:
     def _factor(self, text: str, whole: str) -> list[list[Term]]:
         """Return what a factor may be, once for each time that it counts."""
         columns = self._columns(text)
-        power = None if columns else _POWER.fullmatch(text)
+        power = None if columns else POWER.fullmatch(text)
         if power is not None:
             return self._factor(power[1], whole) * int(power[2])
         if columns:
