@@ -18,8 +18,10 @@ from service.codes.printed_time import printed_time
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]
 LABEL_COLUMNS = 13
-MOST_SHOWN = 64
 """Columns of a terminal that the label of a field takes."""
+
+MOST_SHOWN = 64
+"""Values of a list that are shown one by one."""
 
 
 def jobs(config: Config, output: OutputFormat = Format.TEXT) -> None:

@@ -147,7 +147,8 @@ class Evidence:
         findings = {n: p.blamed for n, p in self._parties.items() if p.blamed is not None and p.blamed.is_finding}
         named = {blame.culprit for blame in findings.values()}
         # Whoever deals what is wrong finds that, too, and nobody to name; what others found of it comes first.
-        for name in sorted(findings, key=named.__contains__)[:1]:
+        if findings:
+            name = min(findings, key=named.__contains__)
             blame = findings[name]
             return Verdict(f"party {name} reports: {blame.reason}", blame.culprit, blame.stage)
         accuser = next((name for name, party in self._parties.items() if party.blamed is not None), None)

@@ -82,8 +82,10 @@ FEATURES_OF_LINES = BeforeValidator(_of_lines)
 """Lets `Features` be lines of a file, an item on each, its features separated by commas."""
 
 
-def digest_of_features(features: Sequence[Sequence[float]]) -> str:
-    """Return the SHA-256 of a row of features of each item, in hexadecimal digits."""
+def digest_of_features(features: Sequence[Sequence[float]] | None) -> str | None:
+    """Return the SHA-256 of a row of features of each item, in hexadecimal digits; None for none."""
+    if features is None:
+        return None
     values = np.array(features, dtype="<f8") + 0.0  # -0 is 0
     return hashlib.sha256(encode_fields("features of items", *values.shape, values.tobytes())).hexdigest()
 

@@ -15,7 +15,7 @@ The sum over the members, with its noise, is an argument: whoever runs the round
 brings it. A user's vectors, means and counts never leave its owner; V and b are all that members receive.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,6 +81,11 @@ class Estimates:
     features: Floats | None = None
     start: FactorModel | None = None
     label: str = "first item vectors"
+
+    @classmethod
+    def of(cls, prior: Prior, features: Sequence[Sequence[float]] | None, start: FactorModel | None) -> "Estimates":
+        """Return them for the features and the earlier model that a job or a question states."""
+        return cls(prior, None if features is None else np.array(features, dtype=np.float64), start)
 
 
 # -- members -------------------------------------------------------------------------------------------------------

@@ -11,8 +11,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from analyses.job.job import Job, JobError
 from analyses.job.ratings import RatingsSchema
 from analyses.job.releases import PlannedRelease
@@ -79,8 +77,7 @@ class FactorJobPlan(SeriesPlan):
     @cached_property
     def estimates(self) -> Estimates:
         """The public choices of what is made of the sums."""
-        features = self.params.features
-        return Estimates(Prior(), None if features is None else np.array(features, dtype=np.float64), self.start)
+        return Estimates.of(Prior(), self.params.features, self.start)
 
     @property
     def n_sums(self) -> int:

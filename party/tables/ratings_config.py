@@ -109,7 +109,7 @@ class RatingsTableConfig(TableConfig):
     @cached_property
     def features_digest(self) -> str | None:
         """Digest of the public features of the items; None without any."""
-        return None if self.features is None else digest_of_features(self.features)
+        return digest_of_features(self.features)
 
 
 def _of_its_kind(given: object, info: ValidationInfo) -> object:

@@ -64,7 +64,7 @@ def declaring(tables, features_of):
     found = {}
     for party, table in tables.items():
         features = features_of(party)
-        digest = None if features is None else digest_of_features(features)
+        digest = digest_of_features(features)
         ratings = table.schema.ratings.model_copy(update={"features_digest": digest})
         schema = table.schema.model_copy(update={"ratings": ratings})
         found[party] = type(table)(schema, table.values, ratings=table.ratings)

@@ -113,7 +113,7 @@ class FactorQuestion(PublicModel):
     @cached_property
     def features_digest(self) -> str | None:
         """Digest of the public features; None for none."""
-        return None if self.features is None else digest_of_features(self.features)
+        return digest_of_features(self.features)
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -67,7 +67,7 @@ class DeclaredRatings:
     @cached_property
     def features_digest(self) -> str | None:
         """Digest of the public features; None for none."""
-        return None if self.features is None else digest_of_features(self.features)
+        return digest_of_features(self.features)
 
     def name_of(self, place: int) -> str:
         """Return what an item is called."""

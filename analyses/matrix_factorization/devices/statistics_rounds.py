@@ -62,12 +62,8 @@ class StatisticsRounds(DeviceRounds):
     @property
     def estimates(self) -> Estimates:
         """The public choices of what is made of the sums."""
-        features, start = self.question.features, self.question.start
-        return Estimates(
-            PRIOR,
-            None if features is None else np.array(features, dtype=np.float64),
-            None if start is None else start.model,
-        )
+        start = self.question.start
+        return Estimates.of(PRIOR, self.question.features, None if start is None else start.model)
 
     @property
     def n_features(self) -> int:

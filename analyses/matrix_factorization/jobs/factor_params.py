@@ -157,9 +157,8 @@ def check_declared(params: FactorJobParams, declared: Sequence[RatingsSchema], s
         JobError: names the parties.
     """
     first, name = declared[0], schemas[0].party
-    features = params.features
-    check_features(features, first.items, "parameters.features")
-    features_digest = None if features is None else digest_of_features(features)
+    check_features(params.features, first.items, "parameters.features")
+    features_digest = digest_of_features(params.features)
     for one, schema in zip(declared, schemas, strict=True):
         if (one.lower, one.upper) != (first.lower, first.upper):
             raise JobError(f"inputs: {schema.party} and {name} declare different bounds of a rating")

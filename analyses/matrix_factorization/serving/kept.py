@@ -91,10 +91,13 @@ def recommended(
     bounds, centre = (kept["bounds"][0], kept["bounds"][1]), kept["centre"]
     if new is not None and (features is None or "regression" not in kept):
         raise ValueError("new items: the job had no public features, from which new items could be told")
+    model = _model_of(kept) if "offsets" in kept else None
+    if model is not None and features is not None and new is not None:
+        model, features = with_new_items(model, features, Regression.of_data(kept["regression"]), new)
     if place is None:
         offsets = _offsets(kept)
-        if new is not None and features is not None:
-            offsets = with_new_items(_model_of(kept), features, Regression.of_data(kept["regression"]), new)[0].offsets
+        if new is not None and model is not None:
+            offsets = model.offsets
         return best_of(offsets, np.zeros(0, dtype=np.int64), top=top, centre=centre, bounds=bounds)
     of_user = slice(own.ratings.starts[place], own.ratings.starts[place + 1])
     rated = own.ratings.columns[of_user]
@@ -102,10 +105,7 @@ def recommended(
         of_one, largest = own.ratings.of_rows(np.array([place])), kept["largest"]
         vectors = np.array(kept["vectors"])
         return recommend_by_embeddings(vectors, of_one, largest=largest, top=top, centre=centre, bounds=bounds)
-    if kept["of"] == ITEMS:
-        model = _model_of(kept)
-        if new is not None and features is not None:
-            model, features = with_new_items(model, features, Regression.of_data(kept["regression"]), new)
+    if model is not None:
         ratings = own.ratings.deviations[of_user] + centre
         return recommend(model, rated, ratings, top=top, centre=centre, bounds=bounds, prior=prior, features=features)
     items, users = np.array(kept["items"]), np.array(kept["users"])
