@@ -6,8 +6,6 @@ from pathlib import Path
 
 import structlog
 
-from coordinator.batches.store import TABLES as BATCHES
-from coordinator.batches.store import BatchesStore
 from coordinator.config import MAY_CHANGE, CoordinatorConfig
 from coordinator.leading.database import JobDatabase
 from coordinator.leading.fenced_database import FencedDatabase
@@ -16,8 +14,10 @@ from coordinator.leading.standby import Standby
 from coordinator.sql_store import TABLES as JOBS
 from coordinator.sql_store import SqlJobStore
 from coordinator.store import JobStore, StoreError
-from coordinator.surveys.store import TABLES as SURVEYS
-from coordinator.surveys.store import SurveyStore
+from coordinator.stores.batches import TABLES as BATCHES
+from coordinator.stores.batches import BatchesStore
+from coordinator.stores.surveys import TABLES as SURVEYS
+from coordinator.stores.surveys import SurveyStore
 from service.database.database import Database, Tables
 from service.database.sqlite import SqliteDatabase
 from service.identity import Identity, Role

@@ -92,9 +92,9 @@ SUB_ROOMS = {
     "coordinator": {
         "leading": set(),
         "sums": set(),
-        "surveys": set(),
-        "batches": {"surveys"},
-        "questions": {"surveys", "batches", "sums"},
+        "stores": set(),
+        "batches": set(),
+        "questions": {"stores", "batches", "sums"},
     },
     "transport": {"relay": set(), "calls": {"relay"}, "messages": {"calls"}},
     "cli": {

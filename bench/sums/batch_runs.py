@@ -18,7 +18,7 @@ import numpy as np
 
 from analyses.sums.records import DeclaredRecord, Record
 from bench.machine import processor_s
-from coordinator.batches.store import TABLES, BatchesStore, GivenAnswer
+from coordinator.stores.batches import TABLES, BatchesStore, GivenAnswer
 from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME, LocalDeployment
 from device.budget import DeviceBudget
 from device.questions.batch import BatchDevice

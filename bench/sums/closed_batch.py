@@ -26,7 +26,7 @@ from typing import Any
 
 from bench.machine import describe_machine, peak_resident_bytes, processor_s
 from bench.sums.batch_runs import BLOCK, FAR, HUB, PARTIES, checked, device_of, named, question
-from coordinator.batches.store import TABLES, BatchesStore, GivenAnswer
+from coordinator.stores.batches import TABLES, BatchesStore, GivenAnswer
 from demo.local_deployment import ANALYST_NAME, COORDINATOR_NAME, LocalDeployment
 from questions.shares import AskedBatch
 from service.database.sqlite import SqliteDatabase

@@ -35,7 +35,7 @@ from analyses.run_locally import run_locally
 from analyst.connection import ClientConfig, open_coordinator
 from bench.machine import describe_machine, processor_s
 from coordinator.questions.surveys import Surveys
-from coordinator.surveys.store import TABLES, SurveyStore
+from coordinator.stores.surveys import TABLES, SurveyStore
 from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
 from entropy import SystemEntropy
 from questions.responses import AskedQuestion, SurveyQuestion

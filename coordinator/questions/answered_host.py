@@ -12,7 +12,7 @@ import structlog
 from analyses.open_until import check_open_until
 from coordinator.questions.host import LOOK_S, SESSION_BYTES, Host, OpenOne
 from coordinator.questions.intake import Intake
-from coordinator.surveys.store import Outcome
+from coordinator.stores.question import Outcome
 from entropy import Entropy
 from questions.question import Asked
 from service.errors import AlreadyExistsError, NotFoundError, WrongStateError
@@ -51,10 +51,6 @@ class AnsweredHost(Host):
         """Return the number of answers that ends a question."""
 
     @abstractmethod
-    def n_kept(self, number: int, question_id: bytes) -> int:
-        """Return how many devices have answered, as the store has it."""
-
-    @abstractmethod
     def given(self, number: int, asked: Any, caller: PeerCertificate, body: bytes, text: str) -> Any:
         """Return an answer as the store takes it.
 
@@ -68,11 +64,6 @@ class AnsweredHost(Host):
         Raises:
             InvalidRequestError: it is no answer to the question.
         """
-
-    def number_of(self, given: Any) -> int:
-        """Return the number of the question that an answer is to."""
-        number: int = given.question
-        return number
 
     def keys_of(self, stored: Any) -> tuple[PartyKey, ...]:
         """Return what devices are shown beside a question."""
@@ -97,7 +88,7 @@ class AnsweredHost(Host):
     async def take_up(self, stored: Any) -> None:
         """See `Host`: it takes answers again."""
         asked = await asyncio.to_thread(self.asked_class.from_json, stored.text)
-        n_answers = await asyncio.to_thread(self.n_kept, stored.number, asked.question_id)
+        n_answers = await asyncio.to_thread(self._store.n_answers, stored.number)
         one = OpenOne(stored, asked.question_id, asked.question, asked, n_answers)
         self._open[one.question_id] = self._by_number[stored.number] = one
         if stored.is_closed or n_answers >= self.most_answers(asked.question):
@@ -162,7 +153,7 @@ class AnsweredHost(Host):
         match await self._intake.take(given):
             case Outcome.REPEATED if (one := self._open.get(question_id)) is not None:
                 # The store may have taken an answer, and not have come to say so.
-                n_kept = await asyncio.to_thread(self.n_kept, stored.number, question_id)
+                n_kept = await asyncio.to_thread(self._store.n_answers, stored.number)
                 self._set_count(one, max(one.n_answers, n_kept))
             case Outcome.CONTRADICTED:
                 _log.warning("second answer refused", member=name, kind=self.kind, question=question_id.hex())
@@ -177,7 +168,7 @@ class AnsweredHost(Host):
             one.refused[caller.name] = why
 
     def _count(self, given: Any) -> None:
-        if (one := self._by_number.get(self.number_of(given))) is not None:
+        if (one := self._by_number.get(given.question)) is not None:
             self._set_count(one, one.n_answers + 1)
 
     def _set_count(self, one: OpenOne, n_answers: int) -> None:

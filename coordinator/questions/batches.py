@@ -17,9 +17,9 @@ from analyses.job.job import JobError
 from coordinator.batches.agreeing import Agreeing
 from coordinator.batches.answer_check import AnswerCheck, answer_bytes
 from coordinator.batches.closing import CannotOpenError, Closing
-from coordinator.batches.store import GivenAnswer, StoredBatch
 from coordinator.questions.answered_host import AnsweredHost
 from coordinator.questions.host import OpenOne
+from coordinator.stores.batches import GivenAnswer, StoredBatch
 from entropy import Entropy
 from questions.shares import AskedBatch, BatchQuestion
 from service.codes.coded_text import coded, told
@@ -111,17 +111,12 @@ class Batches(AnsweredHost):
 
     async def enter(self, stored: StoredBatch) -> bytes:
         """See `AnsweredHost`."""
-        agreed = await asyncio.to_thread(self._store.find, stored.batch_id)
+        agreed = await asyncio.to_thread(self._store.find, stored.question_id)
         return await super().enter(agreed)
 
     def most_answers(self, question: BatchQuestion) -> int:
         """See `AnsweredHost`."""
         return question.largest_cohort
-
-    def n_kept(self, number: int, question_id: bytes) -> int:
-        """See `AnsweredHost`."""
-        n: int = self._store.find(question_id).n_answers
-        return n
 
     def keys_of(self, stored: StoredBatch) -> tuple[PartyKey, ...]:
         """See `AnsweredHost`."""
@@ -139,10 +134,6 @@ class Batches(AnsweredHost):
         if asked is not None:
             self._check.check(asked, caller, answer)
         return GivenAnswer(number, caller.identity.name, encode_answer(answer))
-
-    def number_of(self, given: GivenAnswer) -> int:
-        """See `AnsweredHost`."""
-        return given.batch
 
     async def shares(self, caller: Identity, question_id: bytes, only: bytes) -> AsyncGenerator[AnswerPart, None]:
         """Yield what is meant for a party of a closed batch.
@@ -174,15 +165,10 @@ class Batches(AnsweredHost):
                 place += 1
             last = rows[-1][0]
 
-    def close_stored(self, number: int) -> StoredBatch:
-        """See `Host`."""
-        stored: StoredBatch = self._store.close_batch(number)
-        return stored
-
     async def end_stored(self, stored: StoredBatch, result_json: str, failure: str) -> None:
         """See `Host`; parties that have not closed it are told, so that it takes up no place there."""
         if failure:
-            await asyncio.to_thread(self._store.close_batch, stored.number)
+            await asyncio.to_thread(self._store.close_question, stored.number)
         await super().end_stored(stored, result_json, failure)
         if failure or "opened_by" in json.loads(result_json):
             self._begin(self._tell(stored))
@@ -191,7 +177,7 @@ class Batches(AnsweredHost):
         try:
             asked = await asyncio.to_thread(AskedBatch.from_json, stored.text)
         except JobError as error:
-            _log.error("parties cannot be told of a batch", batch=stored.batch_id.hex(), reason=told(error))
+            _log.error("parties cannot be told of a batch", batch=stored.question_id.hex(), reason=told(error))
             return
         await self._agreeing.call_off(asked)
         await asyncio.to_thread(self._store.tell, stored.number)

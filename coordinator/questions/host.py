@@ -147,10 +147,6 @@ class Host(ABC):
     async def result(self, one: OpenOne, stored: Any) -> tuple[str, str]:
         """Return the result of a closed question as JSON, and why there is none; one of them is empty."""
 
-    @abstractmethod
-    def close_stored(self, number: int) -> Any:
-        """Take no answer to a question from now on; return how it is stored."""
-
     async def end_stored(self, stored: Any, result_json: str, failure: str) -> None:
         """Write the end of a closed question."""
         await asyncio.to_thread(self._store.end, stored.number, result_json=result_json, failure=failure)
@@ -177,7 +173,7 @@ class Host(ABC):
     async def _end_unread(self, stored: Any, error: JobError) -> None:
         """End a question of another version, which would take no answer and keep its place."""
         _log.error("stored question cannot be read", kind=self.kind, number=stored.number, reason=told(error))
-        await asyncio.to_thread(self.close_stored, stored.number)
+        await asyncio.to_thread(self._store.close_question, stored.number)
         await self.end_stored(stored, "", "this version of the coordinator cannot read the question; ask again")
 
     def leave(self) -> None:
@@ -300,7 +296,7 @@ class Host(ABC):
         log = _log.bind(kind=self.kind, question=one.question_id.hex())
         result_json, failure = "", called_off
         try:
-            stored = await asyncio.to_thread(self.close_stored, one.stored.number)
+            stored = await asyncio.to_thread(self._store.close_question, one.stored.number)
             if not called_off:
                 result_json, failure = await self.result(one, stored)
             await self.end_stored(stored, result_json, failure)

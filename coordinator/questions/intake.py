@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Generic, Protocol, TypeVar
 
-from coordinator.surveys.store import Outcome
+from coordinator.stores.question import Outcome
 
 MAX_ROWS = 1000
 """Largest number of responses in one transaction."""

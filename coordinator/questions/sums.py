@@ -14,9 +14,9 @@ import structlog
 from analyses.job.job import JobError
 from analyses.open_until import DAY_S, MOST_OPEN_DAYS
 from coordinator.questions.host import Host, OpenOne
+from coordinator.stores.surveys import StoredQuestion
 from coordinator.sums.answering import MaskedSums, NotOpenedError
 from coordinator.sums.rounds import MAX_ROUNDS
-from coordinator.surveys.store import StoredQuestion
 from entropy import Entropy
 from questions.cohorts import MaskedQuestion, combined
 from questions.question import ID_BYTES
@@ -86,7 +86,7 @@ class Sums(Host):
 
     async def take_up(self, stored: StoredQuestion) -> None:
         """See `Host`."""
-        await asyncio.to_thread(self.close_stored, stored.number)
+        await asyncio.to_thread(self._store.close_question, stored.number)
         await self.end_stored(stored, "", "the coordinator was restarted; ask again")
 
     async def open(self, analyst: str, question: SumQuestion | MaskedQuestion) -> bytes:
@@ -103,11 +103,6 @@ class Sums(Host):
         _log.info("question is open", kind=self.kind, question=question_id.hex(), analyst=analyst)
         self.begin_end(one)
         return question_id
-
-    def close_stored(self, number: int) -> StoredQuestion:
-        """See `Host`."""
-        stored: StoredQuestion = self._store.close_question(number)
-        return stored
 
     async def result(self, one: OpenOne, stored: Any) -> tuple[str, str]:
         """See `Host`: run the sums."""

@@ -8,7 +8,7 @@ from analyses.distribution.estimates.tally import CountedTally, tally_of
 from analyses.job.job import JobError
 from coordinator.questions.answered_host import AnsweredHost
 from coordinator.questions.host import OpenOne
-from coordinator.surveys.store import Given, StoredQuestion
+from coordinator.stores.surveys import Given, StoredQuestion
 from questions.responses import AskedQuestion, SurveyQuestion, result_of
 from service.codes.coded_text import coded
 from service.errors import InvalidRequestError
@@ -38,11 +38,6 @@ class Surveys(AnsweredHost):
         """See `AnsweredHost`."""
         return question.responses
 
-    def n_kept(self, number: int, question_id: bytes) -> int:
-        """See `AnsweredHost`."""
-        n: int = self._store.n_responses(number)
-        return n
-
     def given(self, number: int, asked: AskedQuestion | None, caller: PeerCertificate, body: bytes, text: str) -> Given:
         """See `AnsweredHost`."""
         asked, name = AskedQuestion.from_json(text) if asked is None else asked, caller.identity.name
@@ -50,11 +45,6 @@ class Surveys(AnsweredHost):
             return Given(number, name, asked.response_of(body))
         except JobError as error:
             raise InvalidRequestError(f"{name}: {error}") from error
-
-    def close_stored(self, number: int) -> StoredQuestion:
-        """See `Host`."""
-        stored: StoredQuestion = self._store.close_question(number)
-        return stored
 
     async def result(self, one: OpenOne, stored: Any) -> tuple[str, str]:
         """See `Host`: of all that the store has, so that no response is missing."""

@@ -10,9 +10,9 @@ from batches import PARTIES, BatchProposal, batch_federation, batch_policy, batc
 from deadlines import until
 
 from coordinator.batches import closing
-from coordinator.batches.store import GivenAnswer
 from coordinator.questions import batches as questions
-from coordinator.surveys.store import Outcome
+from coordinator.stores.batches import GivenAnswer
+from coordinator.stores.question import Outcome
 from device.questions.batch import BatchDevice
 from mpc.secagg.secret.party_shares import SealedVector
 from service.errors import (

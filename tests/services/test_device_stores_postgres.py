@@ -6,12 +6,12 @@ from leases import let_it_lapse
 from postgres import throwaway_cluster
 from stores import LeadingDatabase
 
-from coordinator.batches import store as batches
-from coordinator.batches.store import BatchesStore, BatchesUnusableError
 from coordinator.leading.fenced_database import FencedDatabase
 from coordinator.leading.lease import SupersededError
-from coordinator.surveys import store as surveys
-from coordinator.surveys.store import Given, Outcome, SurveyStore, SurveyStoreError
+from coordinator.stores import batches, surveys
+from coordinator.stores.batches import BatchesStore, BatchesUnusableError
+from coordinator.stores.question import Outcome
+from coordinator.stores.surveys import Given, SurveyStore, SurveyStoreError
 
 
 def surveys_at(url, holder="one"):
@@ -52,7 +52,7 @@ def test_no_answer_to_a_batch_is_taken_once_another_coordinator_leads(url):
     for write in (
         lambda: before.take([given("ben")]),
         lambda: before.add(b"b" * 16, "ada", "{}", b"keys", 5),
-        lambda: before.close_batch(1),
+        lambda: before.close_question(1),
         lambda: before.end(1, failure="nobody"),
     ):
         with pytest.raises(SupersededError):
@@ -77,7 +77,7 @@ def test_a_connection_that_broke_is_made_anew_and_the_work_is_done_once_more(url
     break_connection(store, url)
     assert store.take([Given(number, "ann", 1)]) == [Outcome.TAKEN]
     break_connection(store, url)
-    assert store.n_responses(number) == 1
+    assert store.n_answers(number) == 1
     store.close()
 
 

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from analyses.open_until import MOST_OPEN_DAYS
 from cli.main import app
 from coordinator.batches.agreeing import Agreeing
-from coordinator.batches.store import BatchesUnusableError
 from coordinator.questions.places import MAX_OPEN_EACH
+from coordinator.stores.batches import BatchesUnusableError
 from party.batches.store import BatchStore
 from service.errors import InvalidRequestError, NotAllowedError, NotFoundError, ServiceError, TooMuchError
 from service.identity import Role
@@ -224,7 +224,7 @@ async def test_a_batch_that_waits_for_a_party_that_never_comes_back_is_called_of
         await call_off("hub", channel, batch_id)
     assert "ada called it off" in await asking.reason()
     await until(lambda: no_place_is_taken(hub))
-    assert [one.batch_id for one in hub.process._batch_store.untold()] == [batch_id]
+    assert [one.question_id for one in hub.process._batch_store.untold()] == [batch_id]
     await hub.restart_hub()  # it goes on telling
     await hub.start_party("shop")
     await until(lambda: no_place_is_taken(hub))

@@ -7,12 +7,11 @@ from job_store_contract import JobStoreContract
 from postgres import schema_of_its_own
 from stores import LeadingDatabase
 
-from coordinator.batches import store as batches
-from coordinator.batches.store import BatchesStore
 from coordinator.sql_store import TABLES as JOBS
 from coordinator.sql_store import SqlJobStore
-from coordinator.surveys import store as surveys
-from coordinator.surveys.store import SurveyStore
+from coordinator.stores import batches, surveys
+from coordinator.stores.batches import BatchesStore
+from coordinator.stores.surveys import SurveyStore
 from ledger.ledger import open_entries
 from service.database.sqlite import SqliteDatabase
 

@@ -12,7 +12,8 @@ from wire.v1.questions_pb2 import QuestionAnswer
 
 from coordinator.questions import answered_host
 from coordinator.server import CoordinatorProcess
-from coordinator.surveys.store import Given, Outcome
+from coordinator.stores.question import Outcome
+from coordinator.stores.surveys import Given
 from device.questions.answering import answer_questions
 from questions.responses import AskedQuestion
 from service.errors import (

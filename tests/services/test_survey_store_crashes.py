@@ -7,7 +7,8 @@ from child_processes import child_process, end_of
 from stores import surveys_in
 from survey_store_children import N_DEVICES, take_and_die_at
 
-from coordinator.surveys.store import Given, Outcome
+from coordinator.stores.question import Outcome
+from coordinator.stores.surveys import Given
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from surveys import FAR, HUB, kept, survey_device, survey_question
 
 from analyses.job.job import JobError
 from coordinator.questions.answered_host import AnsweredHost
-from coordinator.surveys.store import Given
+from coordinator.stores.surveys import Given
 from device.questions.answering import QuestionDevice, answer_questions
 from device.records import zeros_if_raised
 from device.refusing import SitsOutError
@@ -85,19 +85,13 @@ class Toys(AnsweredHost):
     def most_answers(self, question):
         return question.devices
 
-    def n_kept(self, number, question_id):
-        return self._store.n_responses(number)
-
     def given(self, number, asked, caller, body, text):
         if len(body) != 1:
             raise InvalidRequestError(f"{caller.identity.name}: an answer has one byte")
         return Given(number, caller.identity.name, body[0])
 
-    def close_stored(self, number):
-        return self._store.close_question(number)
-
     async def result(self, one, stored):
-        return json.dumps({"record": one.question.record, "devices": self._store.n_responses(stored.number)}), ""
+        return json.dumps({"record": one.question.record, "devices": self._store.n_answers(stored.number)}), ""
 
 
 @contextlib.asynccontextmanager

@@ -20,10 +20,10 @@ from ledgers import budget, ledger_in, reserve  # noqa: E402
 from stores import batches_in, jobs_in, surveys_in  # noqa: E402
 
 from analyses.job.schema import LocalReport  # noqa: E402
-from coordinator.batches.store import GivenAnswer  # noqa: E402
 from coordinator.state import State  # noqa: E402
 from coordinator.store import Note  # noqa: E402
-from coordinator.surveys.store import Given  # noqa: E402
+from coordinator.stores.batches import GivenAnswer  # noqa: E402
+from coordinator.stores.surveys import Given  # noqa: E402
 from device.journal import SqliteSampleJournal, SqliteSumJournal  # noqa: E402
 from device.response_store import ResponseStore  # noqa: E402
 from mpc.secagg.journal import ShareKind  # noqa: E402

@@ -6,8 +6,9 @@ A subclass whose name begins with `Test` says how its store is opened: the same 
 import numpy as np
 import pytest
 
-from coordinator.batches.store import GivenAnswer
-from coordinator.surveys.store import ROWS_AT_ONCE, Given, Outcome
+from coordinator.stores.batches import GivenAnswer
+from coordinator.stores.question import Outcome
+from coordinator.stores.surveys import ROWS_AT_ONCE, Given
 
 ID = bytes(16)
 
@@ -55,7 +56,7 @@ class SurveyStoreContract:
         assert [len(names) for names, _ in parts] == [ROWS_AT_ONCE, 10]
         assert [name for names, _ in parts for name in names] == [f"d{i:06}" for i in range(n)]
         assert np.array_equal(np.concatenate([responses for _, responses in parts]), np.arange(n) % 3)
-        assert again.n_responses(asked.number) == n
+        assert again.n_answers(asked.number) == n
         again.close_question(asked.number)
         again.end(asked.number, failure="nobody")
         assert again.unended() == []
@@ -111,7 +112,7 @@ class BatchesStoreContract:
         assert found == [Outcome.TAKEN, Outcome.TAKEN, Outcome.CLOSED]
         assert store.find(ID).n_answers == 2
         store.add(b"b" * 16, "ada", "{}", b"keys", 9)
-        assert store.close_batch(2).is_closed
+        assert store.close_question(2).is_closed
         assert store.take([given("ann", batch=2)]) == [Outcome.CLOSED]
         assert store.take([given("ann")]) == [Outcome.REPEATED]
 
@@ -126,7 +127,7 @@ class BatchesStoreContract:
         again.end(1, result_json="{}")  # not before it is closed
         assert again.unended() == [found]
         assert again.answers(1, "", 10) == [("ann", b"sealed")]
-        again.close_batch(1)
+        again.close_question(1)
         again.end(1, result_json="{}")
         assert again.unended() == []
         again.end(1, failure="ada called it off")  # the first end stands

@@ -4,13 +4,12 @@ from pathlib import Path
 
 from leases import lease_on
 
-from coordinator.batches import store as batches
-from coordinator.batches.store import BatchesStore
 from coordinator.leading.fenced_database import FencedDatabase
 from coordinator.sql_store import TABLES as JOBS
 from coordinator.sql_store import SqlJobStore
-from coordinator.surveys import store as surveys
-from coordinator.surveys.store import SurveyStore
+from coordinator.stores import batches, surveys
+from coordinator.stores.batches import BatchesStore
+from coordinator.stores.surveys import SurveyStore
 from service.database.sqlite import SqliteDatabase
 
 

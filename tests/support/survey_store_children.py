@@ -9,7 +9,7 @@ from ledger_children import at_every_step
 from stores import surveys_in
 
 from coordinator.questions.intake import Intake
-from coordinator.surveys.store import Given
+from coordinator.stores.surveys import Given
 
 N_DEVICES = 3
 

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from coordinator.questions.intake import MAX_ROWS, Intake
-from coordinator.surveys.store import Given, Outcome, SurveyStoreError
+from coordinator.stores.question import Outcome
+from coordinator.stores.surveys import Given, SurveyStoreError
 
 
 class Store:

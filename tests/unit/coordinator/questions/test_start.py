@@ -64,8 +64,8 @@ async def test_a_batch_of_another_version_is_ended_and_its_parties_are_left_to_t
     store.agree(stored.number)
     await batches.start()
     await settled(batches)
-    assert store.find(stored.batch_id).failure == UNREAD
-    assert [one.batch_id for one in store.untold()] == [stored.batch_id]
+    assert store.find(stored.question_id).failure == UNREAD
+    assert [one.question_id for one in store.untold()] == [stored.question_id]
     await batches.start()
     await settled(batches)
 

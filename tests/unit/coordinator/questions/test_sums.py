@@ -8,9 +8,9 @@ from stores import surveys_in
 from analyses.open_until import DAY_S
 from coordinator.questions.hosts import Hosts
 from coordinator.questions.sums import Sums
+from coordinator.stores.surveys import SurveyStoreError
 from coordinator.sums.answering import MaskedSums
 from coordinator.sums.rounds import MAX_ROUNDS
-from coordinator.surveys.store import SurveyStoreError
 from entropy import SystemEntropy
 from questions.cohorts import MaskedQuestion
 from service.errors import NotFoundError, TooMuchError

@@ -45,6 +45,6 @@ async def test_an_answer_to_a_batch_that_devices_are_not_asked_yet_is_looked_at_
     with pytest.raises(InvalidRequestError, match="no answer to the question"):
         await batches.answer(ANN, asked.question_id, NO_SHARES)
     assert store.names(stored.number) == []
-    store.close_batch(stored.number)
+    store.close_question(stored.number)
     with pytest.raises(WrongStateError, match="the batch is closed"):
         await batches.answer(ANN, asked.question_id, NO_SHARES)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from stores import batches_in
 
-from coordinator.batches.store import BatchesUnusableError
+from coordinator.stores.batches import BatchesUnusableError
 
 STATES = Path(__file__).parents[3] / "states"
 
@@ -30,5 +30,5 @@ def test_a_batch_of_an_upgraded_file_is_agreed_to_and_told_like_any_other(tmp_pa
     (before,) = store.unended()
     added = store.add(b"b" * 16, "ada", "{}", b"keys", 5)
     assert (before.is_agreed, before.is_told) == (True, True)
-    assert (added.is_agreed, added.is_told) == (store.find(added.batch_id).is_agreed, False) == (False, False)
+    assert (added.is_agreed, added.is_told) == (store.find(added.question_id).is_agreed, False) == (False, False)
     store.close()

@@ -5,7 +5,7 @@ import stat
 import pytest
 from stores import surveys_in
 
-from coordinator.surveys.store import SurveyStoreError
+from coordinator.stores.surveys import SurveyStoreError
 
 
 def test_the_file_is_for_its_owner_and_one_process(tmp_path):

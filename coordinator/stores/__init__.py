@@ -1,0 +1,1 @@
+"""Questions to devices and their answers, as a store keeps them."""
