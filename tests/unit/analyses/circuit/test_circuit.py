@@ -69,7 +69,7 @@ ROSTERS = [(), (*OWNERS, "helper"), (*OWNERS, "helper", "other")]
 MALICIOUS = [pytest.param(compute, "malicious", marks=pytest.mark.slow) for compute in ROSTERS]
 
 
-@pytest.mark.parametrize(("compute", "security"), [*((compute, "semi-honest") for compute in ROSTERS), *MALICIOUS])
+@pytest.mark.parametrize(("compute", "security"), [(ROSTERS[1], "semi-honest"), *MALICIOUS])
 def test_every_operation_gives_the_pooled_answer(compute, security, monkeypatch):
     monkeypatch.setattr("analyses.circuit.plan.ROWS_PER_BLOCK", 32)
     run = run_in_virtual_time(run_locally(job(EVERYTHING, compute=compute, security=security), tables()))
@@ -269,7 +269,7 @@ def random_program(rng):
 PROVEN = [pytest.param(seed, "malicious", marks=pytest.mark.slow) for seed in (11, 12, 13)]
 
 
-@pytest.mark.parametrize(("seed", "security"), [*((seed, "semi-honest") for seed in range(6)), *PROVEN])
+@pytest.mark.parametrize(("seed", "security"), [*((seed, "semi-honest") for seed in range(3)), *PROVEN])
 def test_random_programs_give_the_pooled_answer(seed, security):
     rng = np.random.default_rng(seed)
     compute = [(), (*OWNERS, "helper"), (*OWNERS, "helper", "other")][seed % 3]

@@ -4,7 +4,7 @@ import hmac
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyses.job.row_ids import IdsDigest, Persons, digest_of_ids
@@ -71,6 +71,7 @@ def test_persons_are_not_shown():
     assert "ada" not in repr(Persons.of(["ada", "ben"]))
 
 
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.text(max_size=300), max_size=6), max_size=4))
 def test_ids_that_are_joined_have_the_digest_of_those_that_come_one_by_one(batches):
     digest = IdsDigest()

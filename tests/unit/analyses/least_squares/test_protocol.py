@@ -78,11 +78,10 @@ async def test_the_result_is_json_with_the_names_of_the_label_and_both_epsilons(
     assert views["coordinator"]["epsilon"] < views["coalition"]["epsilon"] <= 4.0
 
 
-@pytest.mark.parametrize("epsilon", [4.0, 40.0])
-async def test_what_a_line_is_said_to_explain_is_what_it_explains_and_less_than_it_seems_to(epsilon):
+async def test_what_a_line_is_said_to_explain_is_what_it_explains_and_less_than_it_seems_to():
     """The noisy moments flatter the line that was made of them: at epsilon 4 they say 1 where it explains far less."""
     tables, said, true, held = line_tables(2000), [], [], []
-    plan = plan_for(least_squares, tables, {**LABEL, "max_rows": 2000}, privacy={"epsilon": epsilon, "delta": 1e-6})
+    plan = plan_for(least_squares, tables, {**LABEL, "max_rows": 2000}, privacy={"epsilon": 4.0, "delta": 1e-6})
     features = np.hstack([tables["hospital"].values, tables["telco"].values])
     label = tables["bank"].values[:, 0]
     for seed in range(12):

@@ -58,8 +58,9 @@ def test_rounding_moves_second_moments_by_no_more_than_is_stated(gamma):
     assert 1e-4 * rounding_of(plan) < moved <= rounding_of(plan)
 
 
-@pytest.mark.parametrize("label_at", [0, 1])
-@pytest.mark.parametrize("parameters", [{}, {"origin": "lower"}, {"row_norm": 3.0}], ids=str)
+@pytest.mark.parametrize(
+    ("parameters", "label_at"), [({}, 0), ({"origin": "lower"}, 1), ({"row_norm": 3.0}, 0)], ids=str
+)
 async def test_with_a_generous_epsilon_the_weights_are_those_of_the_reference(parameters, label_at):
     tables = labelled_tables(400, label_at=label_at)
     plan = plan_for(tables, moments_job({"max_rows": 400, **parameters}, privacy=GENEROUS))
@@ -138,7 +139,7 @@ async def test_a_little_noise_changes_the_weights_a_little_and_much_noise_is_sai
     assert "there is only noise" in results[COORDINATOR]["note"]
 
 
-@pytest.mark.parametrize(("bad", "becomes"), [(0.5, 0.0), (2.0, 1.0), (-1.0, 0.0), (1e300, 1.0)])
+@pytest.mark.parametrize(("bad", "becomes"), [(0.5, 0.0), (1e300, 1.0)])
 async def test_labels_that_are_not_0_or_1_become_the_nearer_one_and_only_their_owner_hears_of_it(bad, becomes):
     tables, seen = labelled_tables(), []
     for label in (becomes, bad):

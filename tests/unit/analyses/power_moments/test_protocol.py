@@ -75,7 +75,7 @@ async def test_what_is_opened_is_the_exact_moment_plus_noise_within_its_tail_bou
     assert abs(noise) < 5 * results[COORDINATOR]["standard_error"]
 
 
-@pytest.mark.parametrize("parameters", [{"order": 2}, {"order": 3}, *METHODS])
+@pytest.mark.parametrize("parameters", [{"order": 3}, *METHODS])
 async def test_every_method_is_unbiased_and_its_standard_error_true(parameters):
     tables = tables_of(rows=200)
     plan = plan_for(tables, epsilon=12.0, **{"max_rows": 220, **parameters})

@@ -91,7 +91,14 @@ async def test_least_squares_are_those_of_the_pooled_rows(compute):
     assert result["intercept"] == pytest.approx(expected[-1], abs=0.05)
 
 
-@pytest.mark.parametrize("parameters", [one for name, one, _ in JOBS if name == "logistic-regression"])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        pytest.param({"label": "bank.y", "method": "moments"}, marks=pytest.mark.slow),
+        GRADIENTS,
+        pytest.param(GRADIENTS | {"order": 3}, marks=pytest.mark.slow),
+    ],
+)
 async def test_a_logistic_regression_is_that_of_tables_that_were_joined_before(parameters):
     """The intercept is far off where slots without a match have a constant."""
     in_secret = await result_of("logistic-regression", parameters)
@@ -267,8 +274,7 @@ STAGES = [
 ]
 
 
-@pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.parametrize("killed", [1, 2, 3])
+@pytest.mark.parametrize(("stage", "killed"), [(stage, 1 + place % 3) for place, stage in enumerate(STAGES)])
 async def test_an_owner_that_drops_out_in_any_pass_ends_the_job_and_is_named(stage, killed):
     """Of three parties all are needed to the end. Whoever never sends anything in the stage is left alive."""
     tables = overlapping_tables(30)

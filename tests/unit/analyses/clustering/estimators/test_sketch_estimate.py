@@ -84,6 +84,7 @@ def test_the_masses_of_the_three_kinds_are_those_of_an_enumeration(floor):
     assert found.sum() == pytest.approx(1, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_the_likely_meeting_is_unbiased_and_as_far_off_as_the_information_says():
     k, n_rows, n_sketches = 3, 1200, 2048
     errors = []

@@ -81,7 +81,7 @@ def test_draws_of_errors_have_the_covariance_of_the_scores_by_enumeration(oracle
     assert n * factor.T @ factor == pytest.approx(exact)
 
 
-@pytest.mark.parametrize("method", ["tree", "haar", "hashed"])
+@pytest.mark.parametrize("method", ["tree", *(pytest.param(one, marks=pytest.mark.slow) for one in ("haar", "hashed"))])
 def test_intervals_of_responses_hold_the_truth_as_often_as_they_say(method):
     """The empty input is one in ten; the other rows are drawn anew in each run, as intervals are about their law."""
     d, n, runs, rng = 22, 2500, 40, np.random.default_rng(2)
@@ -128,7 +128,9 @@ def answered(inquiry, inputs, run):
     return estimated(inquiry, tally)
 
 
-@pytest.mark.parametrize("method", ["direct", "hashed", "hadamard"])
+@pytest.mark.parametrize(
+    "method", ["direct", *(pytest.param(one, marks=pytest.mark.slow) for one in ("hashed", "hadamard"))]
+)
 def test_intervals_of_shares_hold_the_truth_as_often_as_they_say(method):
     inquiry, runs = inquiry_of(method), 120
     inputs = np.repeat(np.arange(K + 1), [300, 180, 60, 0, 60, 150])

@@ -134,7 +134,7 @@ def test_all_neighbours_of_a_device_move_a_vector_by_no_more_than_is_paid_for(th
     asked = descent_question(items=2, rank=1, theta=theta, sampling_rate=0.5, steps=2, most_participations=1)
     rounds = rounds_of(asked, 5)
     longest = int((rounds.largest**0.5) * rounds.broadcast.units)
-    moved, keys = rounds.noise(0).sensitivities, [bytes([i]) * 32 for i in range(6)]
+    moved, keys = rounds.noise(0).sensitivities, [bytes([i]) * 32 for i in range(3)]
     rows, most, n_zero, n_vectors = tuple(itertools.product(VALUES, repeat=2)), 0, 0, 0
     for corner in itertools.product((0, longest), repeat=2):
         model = FactorModel(np.zeros(2, dtype=np.int64), np.array(corner)[:, None], rounds.broadcast.units)
