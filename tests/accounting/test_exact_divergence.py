@@ -61,8 +61,8 @@ def test_the_log_mass_used_here_is_that_of_scipy_where_scipy_has_one():
     assert math.isclose(logsumexp(log_mass(50.0, 7)), 0.0, abs_tol=1e-11)
 
 
-@pytest.mark.parametrize("mu", [0.5, 1, 2, 5, 16, 64, 128])
-@pytest.mark.parametrize("difference", [1, 2, 4, 8])
+@pytest.mark.parametrize("mu", [0.5, 2, 16, 128])
+@pytest.mark.parametrize("difference", [1, 2, 8])
 def test_the_bound_of_one_number_is_above_the_divergence_and_near_it_for_much_noise(mu, difference):
     p, q = log_mass(mu, difference), log_mass(mu, 0)
     for order in (2, 3, 4, 8, 16, 32):

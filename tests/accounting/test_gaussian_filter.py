@@ -84,7 +84,7 @@ def largest_response(spent: Spending, n_options: int) -> RandomizedResponseDpEve
     return RandomizedResponseDpEvent(n_options, low, Adjacency.REPLACE_ONE) if low > Fraction(1, n_options) else None
 
 
-@pytest.mark.parametrize("first", [700, 1000, 1100])
+@pytest.mark.parametrize("first", [700, 1100])
 def test_no_choice_by_the_first_answer_gets_more_out_of_the_filter_than_the_budget(first):
     """What follows has Gaussian noise of any size, or bounded loss, whichever leaks most: the analyst's best."""
     spent = spends(shifted(first))

@@ -43,6 +43,7 @@ def test_the_grouped_outcomes_are_those_of_an_enumeration(own, shared, floor, n_
         assert grouped.sum() == pytest.approx(1, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "least_delta"), [(0.25, 3.3e-4), (1.0, 6.4e-4)])
 def test_the_published_claim_for_two_parties_that_share_keys_is_false(epsilon, least_delta):
     cell, claimed_epsilon, claimed_delta = published_cell(epsilon, 1e-5, shared_phantoms=0)

@@ -29,7 +29,7 @@ def test_every_analysis_is_among_them():
     assert set(LEAST) < set(VARIANTS)
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", [pytest.param(VIEWS[0], marks=pytest.mark.slow), *VIEWS[1:]])
 @pytest.mark.parametrize("name", VARIANTS)
 def test_no_analysis_spends_less_than_98_percent_of_its_epsilon_but_those_that_say_why(name, view):
     refused, found = [], []

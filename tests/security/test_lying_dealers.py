@@ -96,7 +96,7 @@ async def test_no_lie_passes_by_chance(lie):
     tables = tables_of()
     plan = plan_of(tables)
     with lying(1, LIES[lie]):
-        for attempt in range(5):
+        for attempt in range(3):
             network = local_network(plan, entropy_of=lambda m, n=attempt: InsecureTestEntropy(f"chance {n} {m}"))
             ended = await run_plan(plan, tables, network)
             assert ended.failures

@@ -34,7 +34,7 @@ def kinds(found):
     return [one.kind for one in found]
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 4.0, 40.0])
+@pytest.mark.parametrize("epsilon", [0.5, 40.0])
 @pytest.mark.parametrize("name", COUNTED)
 def test_what_an_honest_job_claims_is_proven_and_a_twentieth_less_is_not(name, epsilon):
     plan = planned(name, epsilon)

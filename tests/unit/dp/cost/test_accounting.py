@@ -93,8 +93,8 @@ def test_orders_for_which_nothing_is_proven_are_refused():
             renyi_curve(event(1), orders)
 
 
-@pytest.mark.parametrize("squares", [Fraction(1, 10**12), Fraction(1, 10**4), 1, 100, 10**4, 10**6])
-@pytest.mark.parametrize("delta", [1e-5, 1e-12, 0.3])
+@pytest.mark.parametrize("squares", [Fraction(1, 10**12), 1, 100, 10**6])
+@pytest.mark.parametrize("delta", [1e-12, 0.3])
 def test_epsilon_is_the_tight_conversion_rounded_up(squares, delta):
     e = event(squares)
     exact, stated = exact_epsilon(e, delta), composed_epsilon(e, delta).epsilon

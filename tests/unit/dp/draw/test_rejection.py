@@ -108,7 +108,7 @@ def test_the_lines_of_a_bin_enclose_the_exact_acceptance_within_the_slack(rate):
             assert envelope.surely_below[b] <= math.exp(exact)
 
 
-@pytest.mark.parametrize("rate", [Fraction(999), Fraction(10**6), Fraction(2**71)], ids=float)
+@pytest.mark.parametrize("rate", [Fraction(999), Fraction(2**71)], ids=float)
 def test_deciding_every_candidate_with_exact_arithmetic_changes_no_sample(rate):
     envelope = _envelope(Poisson(rate))
     never_decides = dataclasses.replace(
@@ -126,7 +126,7 @@ def test_deciding_every_candidate_with_exact_arithmetic_changes_no_sample(rate):
     assert np.array_equal(fast, _round(never_decides, 3000, stream()))
 
 
-@pytest.mark.parametrize("claimed_spread", [1, 4, 60])
+@pytest.mark.parametrize("claimed_spread", [1, 60])
 def test_a_wrong_spread_costs_time_and_not_exactness(claimed_spread):
     # rate 100: the claimed spread 1 leaves 40 % of the mass to the tails, 60 leaves no tail at all.
     distribution = MisjudgedPoisson(Fraction(100), claimed_spread)

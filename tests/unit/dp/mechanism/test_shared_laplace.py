@@ -80,7 +80,7 @@ def test_one_large_number_errs_at_most_1_point_3_times_as_much(n_parties, collud
     assert found.standard_deviation("coordinator") <= 1.3 * central_deviation(epsilon, 3000)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 4.0, 16.0])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 16.0])
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("sensitivities", [CELL_SENSITIVITY, POWER], ids=["counts", "power"])
 def test_nearly_all_of_the_epsilon_is_spent_and_the_noise_is_the_least(sensitivities, view, epsilon):

@@ -78,7 +78,7 @@ def bad_ring_bound(topology):
     return opened + Fraction(n * (n - k - 1), 2) * both_runs
 
 
-@pytest.mark.parametrize("n", [129, 200, 300, 1000, 5000])
+@pytest.mark.parametrize("n", [129, 300, 1000])
 @pytest.mark.parametrize(("corrupt", "dropouts"), [(0, 0), (5, 5), (10, 10), (20, 10), (10, 30)])
 def test_a_coordinator_that_tries_2_to_the_40_rings_finds_a_bad_one_with_probability_2_to_the_minus_40(
     n, corrupt, dropouts

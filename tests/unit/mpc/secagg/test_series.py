@@ -66,7 +66,7 @@ def run(agreed, **options):
 few_drop_out = st.dictionaries(st.sampled_from(MEMBERS), st.sampled_from(STAGES), max_size=2)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(st.lists(few_drop_out, min_size=1, max_size=4))
 def test_each_rounds_sum_is_exact_over_its_survivors_and_who_drops_out_comes_back(dropouts):
     sums, rounds_of = run(series(len(dropouts)), dropouts_in=lambda round_id: dropouts[round_id.number])

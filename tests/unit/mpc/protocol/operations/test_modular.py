@@ -127,7 +127,11 @@ def test_what_is_opened_comes_back_as_an_array_of_galois():
 
 def test_what_is_no_field_of_different_primes_is_refused():
     with pytest.raises(LocalFaultError, match="only prime fields"):
-        ResidueField.of(galois.GF(2**2, compile="python-calculate"))
+        ResidueField.of(
+            galois.GF(
+                2**2, irreducible_poly="x^2 + x + 1", primitive_element="x", verify=False, compile="python-calculate"
+            )
+        )
     with pytest.raises(LocalFaultError, match="distinct"):
         ResidueField.of(GF, GF)
 

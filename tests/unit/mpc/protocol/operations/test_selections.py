@@ -34,7 +34,7 @@ def test_the_network_sorts_longer_sequences(n):
     assert (np.diff(rows, axis=1) >= 0).all()
 
 
-@pytest.mark.parametrize(("n_parties", "t"), ROSTERS)
+@pytest.mark.parametrize(("n_parties", "t"), [ROSTERS[0], ROSTERS[-1]])
 def test_a_vector_is_sorted(n_parties, t):
     async def body(c, x):
         return await c.sort(x)
@@ -113,7 +113,7 @@ def test_an_order_of_three_is_uniform_over_runs():
     async def body(c, x):
         return np.stack([await c.shuffle(x) for _ in range(10)])
 
-    n_runs = 600
+    n_runs = 300
     orders = [
         tuple(order) for seed in range(n_runs // 10) for order in opened(body, [0, 1, 2], bound=2, seed=str(seed))
     ]
