@@ -64,12 +64,10 @@ coverage: $(COMPILED) ## Run the quick tests and say which lines and branches no
 mutation: $(VENV)/dev.stamp ## Say which changes no test notices: SAMPLE=250 SEED=1, or all of MODULE=ledger/budget.py
 	$(BIN)/python tests/mutation/mutate.py $(if $(MODULE),--module $(MODULE),--sample $(or $(SAMPLE),250) --seed $(or $(SEED),1))
 
-check: $(VENV)/dev.stamp ## Check format, lint, types, vectors and the site
+check: $(VENV)/dev.stamp ## Check format, lint, types and the site
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
-	$(BIN)/python tests/vectors/generate.py --check
-	PYTHONPATH=tests/support $(BIN)/python tests/vectors/secagg/generate.py --check
 	$(MAKE) --no-print-directory site
 
 site: $(VENV)/dev.stamp ## Build the documentation as a site, build/site/index.html, or say which link leads nowhere
