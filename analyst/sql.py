@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, combinations
 from typing import Any
 
 import sqlglot
@@ -93,7 +94,7 @@ def job_of_sql(text: str, catalogue: Catalogue, *, epsilon: float, delta: float,
     """
     select = _parsed(text)
     tables = _tables(select, catalogue)
-    keys = [_column(one, tables) for one in (select.args.get("group") or exp.Group()).expressions]
+    keys = list(dict.fromkeys(_column(one, tables) for one in (select.args.get("group") or exp.Group()).expressions))
     shown: list[tuple[str, str]] = []
     found: dict[str, list[tuple[tuple[str, str], ...]]] = {}
     for one in select.expressions:
@@ -115,7 +116,7 @@ def job_of_sql(text: str, catalogue: Catalogue, *, epsilon: float, delta: float,
     if sorted(shown) != sorted(keys) or not found:
         raise SqlError(_SHOWN)
     limit = _limit(select)
-    analysis, question, given, wanted = _meaning(keys, found, [party for party, _ in tables.values()], limit)
+    analysis, question, given, wanted = _meaning(keys, found, tables, limit)
     return _meant(analysis, question, given, wanted, tables, (epsilon, delta), matching)
 
 
@@ -232,7 +233,7 @@ Asked = tuple[str, str, dict[str, str], list[tuple[str, str]]]
 def _meaning(
     keys: Sequence[tuple[str, str]],
     found: Mapping[str, Sequence[tuple[tuple[str, str], ...]]],
-    owners: Sequence[str],
+    tables: Mapping[str, tuple[str, ListedTable]],
     limit: float | None,
 ) -> Asked:
     kinds = set(found) - {"count"}
@@ -241,7 +242,7 @@ def _meaning(
     if len(keys) > MAX_KEYS:
         raise SqlError(f"GROUP BY has {len(keys)} columns; {MAX_KEYS} are offered at most")
     if any(kind.startswith("quantile") for kind in kinds):
-        return _quantile(keys, kinds, numbers, owners, limit)
+        return _quantile(keys, kinds, numbers, limit)
     if not keys:
         if having:
             raise SqlError("HAVING is offered with GROUP BY")
@@ -251,32 +252,53 @@ def _meaning(
         if kinds <= {"avg", "sum"}:
             return "joint-mean" if kinds else "joint-count", "", {}, numbers
         raise SqlError("corr stands alone in a SELECT, without avg or sum")
+    names = [f"{party}.{name}" for party, name in keys]
+    columns = ",".join(names)
     if not kinds:
-        if len(keys) == 1:
-            if having:
-                raise SqlError("HAVING is offered with avg by one column, or with count(*) by a column of each owner")
+        if len(keys) == 1 and not having:
             return "joint-sum", "", {}, list(keys)
-        _check_one_of_each(keys, owners)
-        columns = ",".join(f"{party}.{name}" for party, name in keys)
-        return "cross-table", "groups" if having else "", {"columns": columns, **having} if having else {}, list(keys)
+        is_whole = not having and {party for party, _ in tables.values()} == {party for party, _ in keys}
+        question, given = ("", {}) if is_whole else ("groups", {"columns": columns, **having})
+        return "cross-table", question, given, list(keys)
     if beside := ", ".join(sorted(kinds - {"avg", "sum"})):
         raise SqlError(f"{beside} by groups is not offered: ask avg, sum and count(*)")
     value, *others = dict.fromkeys(numbers)
     if others:
         raise SqlError("avg and sum of one column by groups are one question: ask further ones of the same release")
+    _check_apart(keys, value)
     given = {"value": ".".join(value), **having}
     if len(keys) == 1:
-        return "second-moments", "group-means", {**given, "by": ".".join(keys[0])}, [keys[0], value]
-    _check_one_of_each([*keys, value], owners)
-    columns = ",".join(f"{party}.{name}" for party, name in keys)
+        return "second-moments", "group-means", {**given, "by": columns}, [keys[0], value]
+    if products := _products(keys, tables):
+        return "second-moments", "group-means", {**given, "by": "*".join(names)}, [*products, value]
     return "cross-table", "group-means", {**given, "columns": columns}, [*keys, value]
+
+
+def _products(keys: Sequence[tuple[str, str]], tables: Mapping[str, tuple[str, ListedTable]]) -> list[tuple[str, str]]:
+    """Return the products that tell all combinations of one owner's categories and yes or no; none of other columns.
+
+    The indicator of a no is 1 less that of a yes, so products without a yes or no are needed too.
+    """
+    if len({party for party, _ in keys}) > 1:
+        return []
+    categories, yes_or_no = [], []
+    (columns,) = (table.block.columns for party, table in tables.values() if party == keys[0][0])
+    for _, name in keys:
+        called = columns_called(columns, [name])
+        if len(called) > 1 and all(one.is_value for one in called):
+            categories.append(name)
+        elif [(one.lower, one.upper) for one in called] == [(0.0, 1.0)]:
+            yes_or_no.append(name)
+        else:
+            return []
+    subsets = chain.from_iterable(combinations(yes_or_no, n) for n in range(len(yes_or_no) + 1))
+    return [(keys[0][0], "*".join([*categories, *some])) for some in subsets if categories or some]
 
 
 def _quantile(
     keys: Sequence[tuple[str, str]],
     kinds: set[str],
     numbers: Sequence[tuple[str, str]],
-    owners: Sequence[str],
     limit: float | None,
 ) -> Asked:
     """Return the table that a quantile is asked of: its column holds integers, or bins by their numbers."""
@@ -284,20 +306,16 @@ def _quantile(
         raise SqlError("one median or quantile is one question, without avg, sum or corr")
     if limit is not None:
         raise SqlError("HAVING is not offered with a quantile, which says how many rows each group has")
-    _check_one_of_each([*keys, *numbers], owners if keys else [numbers[0][0]])
+    _check_apart(keys, numbers[0])
     (kind,) = kinds
     given = {"value": ".".join(numbers[0]), "q": kind.partition(" ")[2]}
     by = {"columns": ",".join(f"{party}.{name}" for party, name in keys)} if keys else {}
     return "cross-table", "quantiles", {**given, **by}, [*keys, *numbers]
 
 
-def _check_one_of_each(columns: Sequence[tuple[str, str]], owners: Sequence[str]) -> None:
-    """Refuse a table of counts that has not one column of each owner."""
-    named = {party for party, _ in columns}
-    if len(named) < len(columns):
-        raise SqlError("rows are counted by one column of each owner: this statement names two of one owner")
-    if missing := [owner for owner in owners if owner not in named]:
-        raise SqlError(f"the statement names no column of {missing[0]}: a cross-table has one of each owner")
+def _check_apart(keys: Sequence[tuple[str, str]], value: tuple[str, str]) -> None:
+    if value in keys:
+        raise SqlError(f"{'.'.join(value)} makes the groups: what is asked of them is about another column")
 
 
 def _meant(
@@ -327,6 +345,8 @@ def _meant(
 def _size(column: ColumnSchema, columns: Sequence[ColumnSchema], counts: bool) -> float:
     """Return how much a column makes of a job that needs some column: encoded columns, or what there is to count."""
     encoded = sum(other.source == column.source for other in columns)
+    if counts and not (column.lower.is_integer() and column.upper.is_integer()):
+        return math.inf
     return max(encoded, column.upper - column.lower + 1) if counts else encoded
 
 

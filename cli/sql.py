@@ -24,9 +24,8 @@ def sql(
 ) -> None:
     """Show the job that a SELECT becomes, as a file for `moiety job submit`; nothing is asked.
 
-    Offered are avg, sum and count(*) of joined rows; count(*), median and quantile by columns of several owners; avg by
-    a category; HAVING count(*) >= n; corr.
-    What is none of that is refused by its name.
+    Offered are avg, sum and count(*) of joined rows; count(*), avg, sum, median and quantile by up to three columns;
+    HAVING count(*) >= n; corr. What is none of that is refused by its name.
     """
     with exit_codes():
         from analyst.catalogue import Catalogue

@@ -1,10 +1,12 @@
 """Counts and group means of released categories, with errors: all are linear in released moments, or ratios of such."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 
+from analyses.job.column_names import spelled
 from analyses.kept_moments.answer import (
     Answer,
     AnswerError,
@@ -17,6 +19,7 @@ from analyses.kept_moments.answer import (
     numbers,
     ratios,
 )
+from analyses.kept_moments.models.terms import Polynomial, Terms, is_plain
 from analyses.second_moments.released import ReleasedMoments
 from analyses.second_moments.spectrum import SimulatedNoise
 
@@ -31,36 +34,76 @@ _CHANCE = "the interval counts noise, and chance as for groups that vary alike, 
 
 @dataclass(frozen=True)
 class Categories:
-    """The categories of a column of an owner.
+    """The categories of a column of an owner, or of the combinations of several.
 
     Attributes:
-        name: `party.column`.
-        labels: names of the categories.
+        names: `party.column` of each column.
+        values: values of the columns, for each category.
         vectors: shape (categories, columns + 1): u with u.(x, 1) = 1 in rows of the category, else 0.
     """
 
-    name: str
-    labels: tuple[str, ...]
+    names: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
     vectors: Floats = field(repr=False)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A text for each category."""
+        return tuple(", ".join(one) for one in self.values)
+
+    def columns(self, places: Iterable[int]) -> dict[str, list[str]]:
+        """Return a column of values for each name, with a line for each place of a category."""
+        shown = [self.values[at] for at in places]
+        return {name: [value[at] for value in shown] for at, name in enumerate(self.names)}
 
 
 def categories_of(moments: ReleasedMoments, name: str) -> Categories:
-    """Return the categories of a column that was encoded as indicators, or of a yes or no with bounds 0 and 1.
+    """Return the categories of columns that were encoded as indicators, or of a yes or no with bounds 0 and 1.
+
+    Of several columns of one owner, `party.a*party.b`, categories are the combinations of values. The indicator of one
+    is a product of indicators, which an owner's own column holds, or a difference of such.
 
     Raises:
-        AnswerError: the release has no such column, or it is a number.
+        AnswerError: the release has no such column, it is a number, or the release has not all products.
     """
-    units = np.eye(len(moments.names) + 1)
-    members = [i for i, one in enumerate(moments.names) if one.startswith(f"{name}=")]
-    if members:
-        labels = tuple(moments.names[i][len(name) + 1 :] for i in members)
-        return Categories(name, labels, units[members])
-    if name not in moments.names:
-        chosen(moments, [name])
-    at = moments.names.index(name)
-    if (moments.lower[at], moments.widths[at]) != (0.0, 1.0):
-        raise AnswerError(f"column {name!r} is a number; name a category, or a yes or no with bounds 0 and 1")
-    return Categories(name, ("no", "yes"), np.stack([units[-1] - units[at], units[at]]))
+    terms = Terms(moments)
+    keys = [name] if is_plain(moments, name) else name.split("*")
+    if len({*keys}) < len(keys):
+        raise AnswerError(f"a column of {name!r} is named twice")
+    parts = [_indicators(terms, key) for key in keys]
+    vectors, values = [], []
+    for chosen_values in product(*parts):
+        vector = np.zeros(len(moments.names) + 1)
+        for monomial, factor in terms.times(*(polynomial for _, polynomial in chosen_values)).items():
+            if monomial not in terms.places:
+                raise AnswerError(
+                    f"the release has no column for each combination of {', '.join(keys)}: of columns of one owner a "
+                    f"job of second-moments names the product, {spelled([one.partition('.')[2] for one in keys])}, and "
+                    "those without a yes or no; of several owners a cross-table counts them"
+                )
+            vector[terms.places[monomial]] += factor
+        vectors.append(vector)
+        values.append(tuple(label for label, _ in chosen_values))
+    return Categories(tuple(keys), tuple(values), np.array(vectors))
+
+
+def _indicators(terms: Terms, key: str) -> list[tuple[str, Polynomial]]:
+    """Return the values of a category, or no and yes, with what is 1 in their rows and 0 in others."""
+    if values := terms.values_of(key):
+        return [(value.partition("=")[2], {(value,): 1.0}) for value in values]
+    moments = terms.moments
+    known = [] if key in moments.names else [one for one in moments.names if _is_with_values(moments, one, key)]
+    part = chosen(moments, known or [key])
+    if {*zip(part.lower, part.widths, strict=True)} != {(0.0, 1.0)}:
+        raise AnswerError(f"column {key!r} is a number; name a category, or a yes or no with bounds 0 and 1")
+    yes = terms.monomial(key)
+    return [("no", {(): 1.0, yes: -1.0}), ("yes", {yes: 1.0})]
+
+
+def _is_with_values(moments: ReleasedMoments, name: str, key: str) -> bool:
+    """Return whether a column is the product of another and values of categories, so that it tells its bounds."""
+    factors = moments.factors.get(name, ())
+    return key in factors and all("=" in one for one in factors if one != key)
 
 
 def crosstab(moments: ReleasedMoments, down: str, across: str) -> Answer:
@@ -91,8 +134,8 @@ def crosstab(moments: ReleasedMoments, down: str, across: str) -> Answer:
     return Answer(
         "crosstab",
         {
-            down: [label for label in rows.labels for _ in columns.labels],
-            across: list(columns.labels) * n_down,
+            **rows.columns(np.repeat(range(n_down), n_across)),
+            **columns.columns(np.tile(range(n_across), n_down)),
             "count": numbers(counts),
             "noise_error": numbers(errors),
             "interval": intervals(counts, errors, 0.0),
@@ -134,8 +177,8 @@ def odds_ratios(moments: ReleasedMoments, down: str, across: str) -> Answer:
     return Answer(
         "odds-ratios",
         {
-            down: [rows.labels[i] for i, _ in pairs],
-            across: [columns.labels[j] for _, j in pairs],
+            **rows.columns(i for i, _ in pairs),
+            **columns.columns(j for _, j in pairs),
             "log_odds_ratio": numbers(values),
             "noise_error": numbers(noise),
             "chance_error": numbers(chance),
@@ -157,7 +200,7 @@ def group_means(moments: ReleasedMoments, value: str, by: str, *, at_least: floa
     Args:
         moments: released.
         value: a number, `party.column`.
-        by: a column of categories.
+        by: a column of categories, or several of one owner, `party.a*party.b`.
         at_least: noisy count of rows below which a group is left out; None for no limit.
 
     Raises:
@@ -196,7 +239,7 @@ def group_means(moments: ReleasedMoments, value: str, by: str, *, at_least: floa
         left_out = ", ".join(groups.labels[at] for at in range(k) if at not in kept)
         notes = (*notes, f"noisy counts of {left_out} are below {at_least:g}, and left out")
     table: dict[str, Sequence[object]] = {
-        by: list(groups.labels),
+        **groups.columns(range(k)),
         "mean": numbers(mean),
         "noise_error": numbers(noise),
         "chance_error": numbers(chance),

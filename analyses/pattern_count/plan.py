@@ -16,7 +16,7 @@ from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from analyses.pattern_count.products import walk_through_patterns
 from analyses.pattern_count.reports import PatternReports
-from analyses.rows.integer_column import IntegerColumn, integer_columns
+from analyses.rows.integer_column import IntegerColumn, JoinedColumns, joined_columns
 from analyses.rows.slots import MAX_SLOTS
 from analyses.rows.traffic import JointTraffic
 from dp.cost.accounting import CalibrationError
@@ -49,9 +49,10 @@ one cell, and move it by k, replaced two of them by k: what `dp.cost.group` says
 
 Whatever tables hold, each row is in one cell exactly, by itself (`analyses.rows.integer_column`): a value outside of
 the categories is taken for the nearest one; of a category that was encoded as columns the first of the largest counts,
-of a gap too; equal rows are rows; at most one indicator of a row and column is 1, and all others are 0. A row that does
-not count, as its person has more, or a slot without a match, has no indicator; what has none is counted in the last
-cell, and as many are subtracted there, so it moves nothing. A row that loses or finds its match moves one count.
+of a gap too; several columns of an owner are one category, of which a row has one value; equal rows are rows; at most
+one indicator of a row and column is 1, and all others are 0. A row that does not count, as its person has more, or a
+slot without a match, has no indicator; what has none is counted in the last cell, and as many are subtracted there, so
+it moves nothing. A row that loses or finds its match moves one count.
 
 The counts of sums add up the cells of each sum before noise is added: a row is in one of them likewise, and the last
 cell is all that the largest sum has."""
@@ -126,19 +127,26 @@ class PatternCountPlan(Plan):
         return joint.ended()
 
     @property
+    def brought(self) -> tuple[JoinedColumns, ...]:
+        """The columns of each owner as one, in the order of the job's inputs."""
+        return joined_columns(self.job, self.schemas)
+
+    @property
     def columns(self) -> tuple[IntegerColumn, ...]:
-        """The owners' columns, in the order of the job's inputs."""
-        return integer_columns(self.job, self.schemas, takes_categories=True)
+        """The owners' columns one by one."""
+        return tuple(part for column in self.brought for part in column.parts)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Numbers of categories."""
-        return tuple(column.n_values for column in self.columns)
+        """Numbers of categories of each owner: of combinations, where it brings several columns."""
+        return tuple(column.n_values for column in self.brought)
 
     @property
     def counted_shape(self) -> tuple[int, ...]:
-        """Shape of the counts that are opened: that of the patterns, or how many sums there are."""
-        return _counted_shape(self.params, self.shape)
+        """Shape of the counts that are opened: numbers of values of each column, or how many sums there are."""
+        if self.params.counted == "sums":
+            return _counted_shape(self.params, self.shape)
+        return tuple(column.n_values for column in self.columns)
 
     @cached_property
     def noise(self) -> SharedSkellam | SharedLaplace:
@@ -246,10 +254,16 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> PatternCountPlan:
         raise JobError(f"parameters.method: a {CROSS_TABLE} is counted by 'mpc'; pattern-count has {params.method!r}")
     if job.analysis == CROSS_TABLE and params.counted != "patterns":
         raise JobError(f"parameters.counted: a {CROSS_TABLE} counts patterns; pattern-count counts sums too")
-    columns = integer_columns(job, schemas, takes_categories=True)
-    if params.counted == "sums" and (named := next((column for column in columns if column.labels), None)):
-        raise JobError(f"parameters.counted: the values of column {named.name!r} are names, which have no sum")
-    shape = tuple(column.n_values for column in columns)
+    brought = joined_columns(job, schemas)
+    for column in brought if params.counted == "sums" else ():
+        if column.parts[0].labels:
+            raise JobError(
+                f"parameters.counted: the values of column {column.parts[0].name!r} are names, which have no sum"
+            )
+        if len(column.parts) > 1:
+            several = ", ".join(part.name for part in column.parts)
+            raise JobError(f"parameters.counted: a sum has one column of each party, and there are {several}")
+    shape = tuple(column.n_values for column in brought)
     if len(shape) > MAX_PARTIES and params.method != "mpc":
         raise JobError(
             f"inputs: {len(shape)} parties bring columns; method {params.method!r} counts patterns of at most "
@@ -259,7 +273,8 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> PatternCountPlan:
     if n_cells > MAX_CELLS:
         shown = n_cells if n_cells < 1 << 60 else f"some 2^{n_cells.bit_length() - 1}"
         raise JobError(
-            f"inputs: the columns have {shown} patterns; at most {MAX_CELLS} can be counted. Use coarser categories"
+            f"inputs: the columns have {shown} patterns; at most {MAX_CELLS} can be counted. Use coarser categories, "
+            "or name fewer columns"
         )
     try:
         return _calibrated(job, tuple(schemas), params, shape)

@@ -38,7 +38,7 @@ from analyses.pattern_count.plan import CROSS_TABLE, PatternCountParams, Pattern
 from analyses.pattern_count.products import count_patterns, sums_of_patterns
 from analyses.pattern_count.reference import reference
 from analyses.pattern_count.reports import PatternTally
-from analyses.rows.integer_column import NO_PLACE, IntegerColumn
+from analyses.rows.integer_column import NO_PLACE, JoinedColumns
 from analyses.rows.integer_rows import IndicatorRows
 from analyses.rows.joint_computation import JointComputation, joined
 from analyses.rows.own_rows import report_of
@@ -63,7 +63,7 @@ async def party(session: Session, plan: PatternCountPlan, table: Table | None) -
     Args:
         session: my end of the job.
         plan: computed by this party itself.
-        table: my rows, one column; None for a compute party without columns.
+        table: my rows; None for a compute party without columns.
 
     Returns:
         The number of this party's values that were not categories and were mapped to the nearest one
@@ -85,12 +85,13 @@ async def party(session: Session, plan: PatternCountPlan, table: Table | None) -
             categories = np.where(counting, categories, NO_PLACE)
         await report(c.exchange, plan, table, categories)
     names = tuple(c.name for c in table.schema.columns)
-    return LocalReport(n_rows, dict.fromkeys(names, 0), 0, dict.fromkeys(names, n_mapped), n_surplus(counting))
+    mapped = dict(zip(names, n_mapped.tolist(), strict=True))
+    return LocalReport(n_rows, dict.fromkeys(names, 0), 0, mapped, n_surplus(counting))
 
 
-def my_column(session: Session, plan: PatternCountPlan) -> IntegerColumn:
-    """Return the column that I bring."""
-    return plan.columns[plan.owners.index(session.me)]
+def my_column(session: Session, plan: PatternCountPlan) -> JoinedColumns:
+    """Return the columns that I bring, as one."""
+    return plan.brought[plan.owners.index(session.me)]
 
 
 async def count_under_shares(
@@ -164,7 +165,7 @@ async def coordinator(session: Session, plan: PatternCountPlan) -> dict[str, Any
             ]
             await session.compute(tally.add, block, await asyncio.gather(*coming))
         estimate = tally.estimate()
-        counts, errors = estimate.counts, estimate.standard_errors
+        counts, errors = (one.reshape(plan.counted_shape) for one in (estimate.counts, estimate.standard_errors))
     return {
         "analysis": plan.job.analysis,
         "method": plan.params.method,

@@ -17,8 +17,8 @@ def reference(tables: Sequence[Table], plan: PatternCountPlan) -> NDArray[np.int
         tables: tables of the owners, in the order of the inputs.
         plan: plan of the job.
     """
-    categories = [column.categories(table)[0] for column, table in zip(plan.columns, tables, strict=True)]
+    categories = [column.categories(table)[0] for column, table in zip(plan.brought, tables, strict=True)]
     if plan.params.counted == "sums":
         return np.bincount(np.sum(categories, axis=0), minlength=prod(plan.counted_shape))
     cells = np.ravel_multi_index(categories, plan.shape)
-    return np.bincount(cells, minlength=prod(plan.shape)).reshape(plan.shape)
+    return np.bincount(cells, minlength=prod(plan.shape)).reshape(plan.counted_shape)

@@ -76,7 +76,7 @@ async def party(session: Session, plan: MomentsPlan, table: Table | None) -> Loc
     """
     async with joined(session, plan, table, COMPUTATION) as (c, n_rows, counting, table):
         if plan.params.method == "mpc":
-            rows = None if table is None else CountRows(*my_column(session, plan), table, counting)
+            rows = None if table is None else CountRows(my_column(session, plan)[1], table, counting)
             await sum_of_powers(c, plan, rows, n_rows)
             return report_of(rows, n_rows)
         if table is None:

@@ -1,4 +1,4 @@
-"""One column of integers per party (categories or counts), and how values that are not valid are mapped to valid ones.
+"""Columns of integers of a party (categories or counts), and how values that are not valid are mapped to valid ones.
 
 A value that is not a valid category, label or count never fails a job: the failure would be a bit of information about
 the data that the coordinator and the analyst see, and that no budget covers. Such a value is mapped by a public rule
@@ -8,7 +8,9 @@ that depends on this value alone, and only its owner learns how many were mapped
     encoded categories   of the columns of a category, the first of the largest
     counts               rounded toward zero, then clipped to 0 .. the largest value that counts
 
-Privacy: let f be such a rule. An analysis of table D computes A(f(D)), f applied value by value. Tables that differ in
+Several categories of one owner are one: the place of a row is that of its values together, each mapped by itself.
+
+Privacy: let f be such a rule. An analysis of table D computes A(f(D)), f applied row by row. Tables that differ in
 one record, added, removed or replaced, are mapped to tables that differ in the same record at most, and in the same
 way. So what bounds A for all neighbouring tables of valid values bounds A after f for all tables. For one *event*, a
 count that changes by 1, the second rule is what is needed: it moves no two values that differ by 1 further apart.
@@ -16,12 +18,14 @@ count that changes by 1, the second rule is what is needed: it moves no two valu
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.job import Job, JobError
-from analyses.job.schema import BlockSchema, Table
+from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.rows.own_values import zeros_if_raised
 
 Integers = NDArray[np.int64]
@@ -33,7 +37,7 @@ NO_PLACE = -1
 
 @dataclass(frozen=True)
 class IntegerColumn:
-    """The one column that a party brings, or the columns that one category was encoded as.
+    """A column of integers of a party, or the columns that one category was encoded as.
 
     Attributes:
         name: `party.column`.
@@ -51,17 +55,20 @@ class IntegerColumn:
         """Number of integers within the bounds."""
         return self.upper - self.lower + 1
 
-    def categories(self, table: Table) -> tuple[Integers, int]:
-        """Return the place of each value among lower .. upper; one that is no category becomes the nearest.
-
-        Returns:
-            shape (rows,), 0 .. n_values - 1, or `NO_PLACE` where nothing counts; and how many values were no category.
-            Both private.
-        """
-        return zeros_if_raised(table, lambda: self.places(table.values), lambda: (np.full(table.n_rows, NO_PLACE), 0))
+    @property
+    def n_encoded(self) -> int:
+        """Number of columns of the table that it is encoded as."""
+        return max(1, len(self.labels))
 
     def places(self, values: NDArray[np.float64]) -> tuple[Integers, int]:
-        """Return the same of some rows, shape (rows, columns)."""
+        """Return the place of each value among lower .. upper; one that is no category becomes the nearest.
+
+        Args:
+            values: values of some rows, shape (rows, n_encoded).
+
+        Returns:
+            shape (rows,), 0 .. n_values - 1; and how many values were no category. Both private.
+        """
         if self.labels:
             return largest_indicators(values)
         return nearest_places(values[:, 0], self.lower, self.upper)
@@ -82,6 +89,43 @@ class IntegerColumn:
             lambda: clipped_counts(table.values[:, 0], most),
             lambda: (np.zeros(table.n_rows, dtype=np.int64), 0, 0),
         )
+
+
+@dataclass(frozen=True)
+class JoinedColumns:
+    """All columns that a party brings to a count: their values together are one category.
+
+    Attributes:
+        parts: the columns, in the order of the job.
+    """
+
+    parts: tuple[IntegerColumn, ...]
+
+    @property
+    def n_values(self) -> int:
+        """Number of combinations of values."""
+        return prod(part.n_values for part in self.parts)
+
+    def places(self, values: NDArray[np.float64]) -> tuple[Integers, Integers]:
+        """Return the place of each row among all combinations, of which the last column's value moves fastest.
+
+        Args:
+            values: shape (rows, encoded columns).
+
+        Returns:
+            shape (rows,), 0 .. n_values - 1; and per encoded column how many values were no category. Both private.
+        """
+        joined, mapped, at = np.zeros(len(values), dtype=np.int64), [], 0
+        for part in self.parts:
+            places, n_mapped = part.places(values[:, at : at + part.n_encoded])
+            joined, at = joined * part.n_values + places, at + part.n_encoded
+            mapped += [n_mapped] * part.n_encoded
+        return joined, np.array(mapped, dtype=np.int64)
+
+    def categories(self, table: Table) -> tuple[Integers, Integers]:
+        """Return the same of a table; `NO_PLACE` where nothing counts."""
+        nothing = np.full(table.n_rows, NO_PLACE), np.zeros(table.values.shape[1], dtype=np.int64)
+        return zeros_if_raised(table, lambda: self.places(table.values), lambda: nothing)
 
 
 def nearest_places(values: NDArray[np.float64], lower: int, upper: int) -> tuple[Integers, int]:
@@ -123,56 +167,81 @@ def clipped_counts(values: NDArray[np.float64], most: int) -> tuple[Integers, in
     return clipped.astype(np.int64), int(np.count_nonzero(clipped != whole)), n_rounded
 
 
-def integer_columns(
-    job: Job, schemas: Sequence[BlockSchema], *, takes_categories: bool = False
-) -> tuple[IntegerColumn, ...]:
-    """Return the columns of the owners, in the order of the inputs.
+def integer_columns(job: Job, schemas: Sequence[BlockSchema]) -> tuple[IntegerColumn, ...]:
+    """Return the columns of the owners, one of each, in the order of the inputs.
 
     Args:
         job: what is asked for.
         schemas: schemas of its members.
-        takes_categories: whether an owner may bring a category, which its table encodes as a column for each value.
 
     Raises:
-        JobError: fewer than two owners, an owner with more than one column or a part of a category, or bounds that are
-            no integers.
+        JobError: fewer than two owners, an owner with more than one column, or bounds that are no integers.
     """
-    if len(job.inputs) < 2:
-        raise JobError("inputs: at least two parties must bring a column")
     columns = []
-    for brought in job.inputs:
-        schema = schemas[job.members.index(brought.party)]
-        if takes_categories and (category := _category_of(schema)) is not None:
-            source = schema.columns[0].source
-            if brought.columns not in ((), (source,)):  # rows of the values left out would count as the first one's
-                raise JobError(
-                    f"inputs: {brought.party} must bring a category whole: name {source!r} in `columns`, not the "
-                    "columns of some of its values"
-                )
-            columns.append(category)
-            continue
+    for schema in _owners(job, schemas):
         if len(schema.columns) != 1:
             raise JobError(
-                f"inputs: {brought.party} must bring exactly one column, not {len(schema.columns)} "
-                f"({', '.join(one.name for one in schema.columns[:4])}{', ...' if len(schema.columns) > 4 else ''}); "
-                "name one of them in `columns`"
+                f"inputs: {schema.party} must bring exactly one column, not {len(schema.columns)} "
+                f"({_first_of(schema.columns)}); name one of them in `columns`"
             )
-        column = schema.columns[0]
-        if column.lower != round(column.lower) or column.upper != round(column.upper):
-            raise JobError(
-                f"inputs: the bounds {column.lower:g}..{column.upper:g} of {brought.party}.{column.name} are not "
-                "integers, but this analysis needs a column of integers"
-            )
-        columns.append(IntegerColumn(f"{brought.party}.{column.name}", int(column.lower), int(column.upper)))
+        columns.append(_integers(schema.party, schema.columns[0]))
     return tuple(columns)
 
 
-def _category_of(schema: BlockSchema) -> IntegerColumn | None:
-    """Return the category that all columns of an owner were encoded as; None where they are something else."""
-    source = schema.columns[0].group if schema.columns else None
-    names = [column.name for column in schema.columns]
-    # Columns of another kind with a column for gaps are a group, too, in which no column of its own says "no gap".
-    if source is None or len(names) < 2 or not all(name.startswith(f"{source}=") for name in names):
-        return None
-    labels = tuple(name.removeprefix(f"{source}=") for name in names)
-    return IntegerColumn(f"{schema.party}.{source}", 0, len(labels) - 1, labels)
+def joined_columns(job: Job, schemas: Sequence[BlockSchema]) -> tuple[JoinedColumns, ...]:
+    """Return all columns of each owner as one, in the order of the inputs: integers, and categories.
+
+    Args:
+        job: what is asked for.
+        schemas: schemas of its members.
+
+    Raises:
+        JobError: fewer than two owners, an owner without a column, a part of a category, a column that is encoded as
+            several that are no category, or bounds that are no integers.
+    """
+    found = []
+    for brought, schema in zip(job.inputs, _owners(job, schemas), strict=True):
+        if not schema.columns:
+            raise JobError(f"inputs: {schema.party} must bring a column")
+        parts, named = [], {*brought.columns}
+        sources = [source for source, _ in groupby(column.source for column in schema.columns)]
+        for source, of in groupby(schema.columns, key=lambda column: column.source):
+            columns, is_once = tuple(of), sources.count(source) == 1
+            if len(columns) == 1 and is_once:
+                parts.append(_integers(schema.party, columns[0]))
+                continue
+            # Columns of another kind with a column for gaps are a group, too, in which no column says "no gap"; so are
+            # products of categories.
+            if is_once and not all(column.is_value for column in columns):
+                raise JobError(
+                    f"inputs: {schema.party}.{source} is encoded as {len(columns)} columns ({_first_of(columns)}) "
+                    "that are no category; name categories and columns of integers in `columns`"
+                )
+            if not is_once or (named and (source not in named or any(column.name in named for column in columns))):
+                raise JobError(  # rows of the values left out would count as the first one's
+                    f"inputs: {schema.party} must bring a category whole: name {source!r} in `columns`, not the "
+                    "columns of some of its values"
+                )
+            labels = tuple(column.name.removeprefix(f"{source}=") for column in columns)
+            parts.append(IntegerColumn(f"{schema.party}.{source}", 0, len(labels) - 1, labels))
+        found.append(JoinedColumns(tuple(parts)))
+    return tuple(found)
+
+
+def _owners(job: Job, schemas: Sequence[BlockSchema]) -> list[BlockSchema]:
+    if len(job.inputs) < 2:
+        raise JobError("inputs: at least two parties must bring a column")
+    return [schemas[job.members.index(brought.party)] for brought in job.inputs]
+
+
+def _integers(party: str, column: ColumnSchema) -> IntegerColumn:
+    if column.lower != round(column.lower) or column.upper != round(column.upper):
+        raise JobError(
+            f"inputs: the bounds {column.lower:g}..{column.upper:g} of {party}.{column.name} are not "
+            "integers, but this analysis needs a column of integers"
+        )
+    return IntegerColumn(f"{party}.{column.name}", int(column.lower), int(column.upper))
+
+
+def _first_of(columns: Sequence[ColumnSchema]) -> str:
+    return ", ".join(one.name for one in columns[:4]) + (", ..." if len(columns) > 4 else "")

@@ -1,4 +1,4 @@
-"""The rows of an owner that brings one column of integers, mapped to valid values block by block."""
+"""The rows of an owner that brings columns of integers, mapped to valid values block by block."""
 
 from abc import abstractmethod
 
@@ -6,24 +6,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.schema import Table
-from analyses.rows.integer_column import IntegerColumn, Integers, clipped_counts
+from analyses.rows.integer_column import Integers, JoinedColumns, clipped_counts
 from analyses.rows.own_rows import OwnRows
 
 
 class IntegerRows(OwnRows):
-    """My rows of one column of integers. Rows that do not count are zero.
+    """My rows of columns of integers. Rows that do not count are zero.
 
     Args:
-        column: its public bounds.
         table: mine.
         counting: which rows count, shape (rows,); None where all do.
     """
 
-    def __init__(self, column: IntegerColumn, table: Table, counting: NDArray[np.bool_] | None) -> None:
+    def __init__(self, table: Table, counting: NDArray[np.bool_] | None) -> None:
         self._names = [one.name for one in table.schema.columns]
         super().__init__(table, counting, self._names)
-        self._column = column
-        self._n_mapped = 0
+        self._n_mapped = np.zeros(len(self._names), dtype=np.int64)
 
     def quantise(self, values: NDArray[np.float64]) -> tuple[Integers, Integers, int]:
         """Map some rows; see `OwnRows.quantise`. No row has a norm bound."""
@@ -32,8 +30,10 @@ class IntegerRows(OwnRows):
         return integers, np.full(values.shape[1], n_clipped, dtype=np.int64), 0
 
     @abstractmethod
-    def mapped(self, values: NDArray[np.float64]) -> tuple[Integers, int, int]:
-        """Return what I bring, one entry of the first axis per row; how many rows were clipped; how many mapped.
+    def mapped(self, values: NDArray[np.float64]) -> tuple[Integers, int, Integers | int]:
+        """Return what I bring, one entry of the first axis per row; how many values were clipped; how many mapped.
+
+        The last is one number for all columns, or one for each, shape (columns,).
 
         Args:
             values: values of some rows, shape (rows, columns).
@@ -41,19 +41,28 @@ class IntegerRows(OwnRows):
 
     def mapped_values(self) -> dict[str, int]:
         """Return how many values were mapped by the rule of `analyses.rows.integer_column`."""
-        return dict.fromkeys(self._names, self._n_mapped)
+        return dict(zip(self._names, self._n_mapped.tolist(), strict=True))
 
 
 class IndicatorRows(IntegerRows):
-    """Indicators of all categories but the last, for each row, shape (rows, n_values - 1)."""
+    """Indicators of all categories but the last, for each row, shape (rows, n_values - 1).
+
+    Args:
+        column: my columns.
+        table, counting: see `IntegerRows`.
+    """
+
+    def __init__(self, column: JoinedColumns, table: Table, counting: NDArray[np.bool_] | None) -> None:
+        super().__init__(table, counting)
+        self._column = column
 
     @property
     def row_shape(self) -> tuple[int, ...]:
         """See `OwnRows`."""
         return (self._column.n_values - 1,)
 
-    def mapped(self, values: NDArray[np.float64]) -> tuple[Integers, int, int]:
-        """See `IntegerColumn.places`."""
+    def mapped(self, values: NDArray[np.float64]) -> tuple[Integers, int, Integers | int]:
+        """See `JoinedColumns.places`."""
         places, n_mapped = self._column.places(values)
         return indicators(places, self._column.n_values - 1), 0, n_mapped
 
@@ -62,12 +71,12 @@ class CountRows(IntegerRows):
     """Count of each row, shape (rows,).
 
     Args:
-        column, table, counting: see `IntegerRows`.
         most: the largest that counts; larger ones become it.
+        table, counting: see `IntegerRows`.
     """
 
-    def __init__(self, column: IntegerColumn, most: int, table: Table, counting: NDArray[np.bool_] | None) -> None:
-        super().__init__(column, table, counting)
+    def __init__(self, most: int, table: Table, counting: NDArray[np.bool_] | None) -> None:
+        super().__init__(table, counting)
         self._most = most
 
     @property

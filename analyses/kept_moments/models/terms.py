@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 
@@ -145,7 +145,7 @@ class Terms:
         if power is not None:
             return self._factor(power[1], whole) * int(power[2])
         if columns:
-            return [[Term(one, {self._monomial(one): 1.0}) for one in columns]]
+            return [[Term(one, {self.monomial(one): 1.0}) for one in columns]]
         if (inner := _MIDDLE.fullmatch(text)) is not None:
             return [[Term(text, self._middles(inner[1]))]]
         try:
@@ -163,7 +163,13 @@ class Terms:
             return [name]
         return self.categories.get(name, [])[1:]
 
-    def _monomial(self, name: str) -> Monomial:
+    def values_of(self, name: str) -> list[str]:
+        """Return the columns of a category's values, released or factors of released ones; none of another column."""
+        known = dict.fromkeys([*self.moments.names, *chain.from_iterable(self.moments.factors.values())])
+        return [] if name in self.moments.names else [one for one in known if one.startswith(f"{name}=")]
+
+    def monomial(self, name: str) -> Monomial:
+        """Return what a column is by its factors."""
         found = self.reduced(self.moments.factors.get(name, (name,)))
         assert found is not None, "no released column is 0 by its name"
         return found

@@ -116,6 +116,29 @@ async def test_what_is_opened_is_the_exact_counts_plus_noise_within_its_tail_bou
     assert 0 < np.abs(noise).max() <= plan.noise.noise_tail_bound(-40)
 
 
+@pytest.mark.parametrize("parameters", [{}, {"method": "randomized-response", "max_rows": 400}])
+async def test_columns_of_one_owner_are_axes_of_their_own_and_cost_what_one_column_of_their_values_costs(parameters):
+    tables, rng = tables_of(rows=400), np.random.default_rng(7)
+    size, ill = rng.integers(1, 4, 400), rng.integers(0, 2, 400)
+    columns = (ColumnSchema(name="size", lower=1, upper=3), ColumnSchema(name="ill", lower=0, upper=1))
+    schema = tables["bank"].schema.model_copy(update={"columns": columns})
+    values = np.column_stack([size, ill]).astype(float)
+    several = {**tables, "bank": Table(schema, values, tables["bank"].ids_digest)}
+    single = {**tables, "bank": table("bank", 2 * (size - 1) + ill, 6)}
+    asked = {"epsilon": 2.0, "max_rows": 500, **parameters}
+    plans = [plan_for(of, **asked) for of in (several, single)]
+    results = [(await run(plan, of))[0][COORDINATOR] for plan, of in zip(plans, (several, single), strict=True)]
+    assert results[0]["columns"] == ["bank.size", "bank.ill", *results[1]["columns"][1:]]
+    assert np.array(results[0]["counts"]).shape == (3, 2, *SIZES[1:])
+    assert np.ravel(results[0]["counts"]).tolist() == np.ravel(results[1]["counts"]).tolist()  # with the same noise
+    assert results[0]["privacy"] == results[1]["privacy"]
+    exact_counts = exact(plans[0], several)
+    assert exact_counts.ravel().tolist() == exact(plans[1], single).ravel().tolist()
+    assert exact_counts.sum(axis=(1, 2, 3)).tolist() == [int((size == one).sum()) for one in (1, 2, 3)]
+    errors = np.array(results[0]["standard_errors"])
+    assert (np.abs(results[0]["counts"] - exact_counts) < 6 * errors).all()
+
+
 async def test_blocks_of_rows_add_up(monkeypatch):
     monkeypatch.setattr(pattern_products, "MAX_PRODUCTS", 5000)
     tables = tables_of(rows=4000)
@@ -289,10 +312,16 @@ def test_too_many_patterns_or_parties_or_columns_are_refused():
     with pytest.raises(JobError, match=r"7 parties bring columns; method 'subsampled' counts .* at most 6; use"):
         plan_for(tables_of((2,) * 7), method="subsampled", share=0.5)
     wide = tables_of()
-    columns = (*wide["bank"].schema.columns, ColumnSchema(name="b", lower=0, upper=1))
+    columns = tuple(ColumnSchema(name=f"c{i}", lower=0, upper=1) for i in range(13))
     schema = wide["bank"].schema.model_copy(update={"columns": columns})
-    with pytest.raises(JobError, match="bank must bring exactly one column, not 2"):
-        plan_for({**wide, "bank": Table(schema, np.zeros((80, 2)))})
+    with pytest.raises(
+        JobError, match=r"65536 patterns; at most 32768 can be counted\. Use coarser .* name fewer columns"
+    ):
+        plan_for({**wide, "bank": Table(schema, np.zeros((80, 13)))})
+    with pytest.raises(
+        JobError, match=r"counted: a sum has one column of each party, and there are bank\.c0, bank\.c1"
+    ):
+        plan_for({**wide, "bank": Table(schema, np.zeros((80, 13)))}, counted="sums")
     schema = schema.model_copy(update={"columns": (ColumnSchema(name="code", lower=0, upper=1.5),)})
     with pytest.raises(
         JobError,

@@ -5,8 +5,14 @@ from hypothesis import strategies as st
 from job_builders import make_job
 
 from analyses.job.job import JobError
-from analyses.job.schema import BlockSchema, ColumnSchema, Table
-from analyses.rows.integer_column import IntegerColumn, integer_columns, largest_indicators, nearest_places
+from analyses.job.schema import BlockSchema, ColumnSchema, Table, columns_called
+from analyses.rows.integer_column import (
+    IntegerColumn,
+    integer_columns,
+    joined_columns,
+    largest_indicators,
+    nearest_places,
+)
 
 COLUMN = IntegerColumn("bank.code", -1, 3)
 
@@ -18,7 +24,7 @@ def table(values):
 
 def test_categories_count_from_the_lower_bound():
     assert COLUMN.n_values == 5
-    places, n_mapped = COLUMN.categories(table([-1, 0, 3]))
+    places, n_mapped = COLUMN.places(table([-1, 0, 3]).values)
     assert (places.tolist(), n_mapped) == ([0, 1, 4], 0)
 
 
@@ -26,7 +32,7 @@ def test_categories_count_from_the_lower_bound():
     ("value", "becomes"), [(-2, -1), (-1.4, -1), (4, 3), (1e300, 3), (-1e300, -1), (0.5, 0), (1.5, 2), (2.6, 3)]
 )
 def test_what_is_no_category_becomes_the_nearest_and_is_counted(value, becomes):
-    places, n_mapped = COLUMN.categories(table([0, value, 1, 3]))
+    places, n_mapped = COLUMN.places(table([0, value, 1, 3]).values)
     assert (places.tolist(), n_mapped) == ([1, becomes + 1, 2, 4], 1)
 
 
@@ -57,7 +63,7 @@ def test_an_event_moves_a_count_by_one_at_most_whatever_the_value_was(value, mos
 def test_places_far_from_zero_are_exact(lower):
     step = int(np.spacing(float(abs(lower))))
     column = IntegerColumn("bank.code", lower, lower + 2 * step)
-    assert column.categories(table([lower, lower + step, 9e99]))[0].tolist() == [0, step, 2 * step]
+    assert column.places(table([lower, lower + step, 9e99]).values)[0].tolist() == [0, step, 2 * step]
 
 
 def test_counts_are_rounded_toward_zero_and_clipped_and_both_are_counted():
@@ -86,42 +92,69 @@ REGION = tuple(
 
 
 def test_the_columns_of_one_category_are_taken_as_it_with_its_labels():
-    category, code = integer_columns(*schemas_of(REGION), takes_categories=True)
+    (category,), (code,) = (one.parts for one in joined_columns(*schemas_of(REGION)))
     assert (category.name, category.labels, category.n_values) == ("bank.region", ("north", "south", "missing"), 3)
     assert (code.name, code.labels, code.n_values) == ("shop.code", (), 3)
 
 
+def test_several_columns_of_an_owner_are_one_whose_places_are_those_of_all_values_together():
+    joined, _ = joined_columns(*schemas_of((*REGION, PLAIN)))
+    assert [part.name for part in joined.parts] == ["bank.region", "bank.code"]
+    rows = np.array([[0, 1, 0, 2], [1, 0, 0, 0], [0, 0, 1, 1.4], [0, 0, 0, 9], [0, 1, 0, 0]])
+    places, n_mapped = joined.places(rows)
+    assert (joined.n_values, places.tolist()) == (9, [5, 0, 7, 2, 3])
+    assert n_mapped.tolist() == [1, 1, 1, 2]  # rows without a region; codes that are none
+    assert [joined.places(row[None])[0][0] for row in rows] == places.tolist()
+
+
 @pytest.mark.parametrize(
-    "columns",
+    ("columns", "text"),
     [
-        REGION[:1],
-        (*REGION, PLAIN),
-        (REGION[0], REGION[1].model_copy(update={"name": "size=small", "group": "size"})),
-        (PLAIN.model_copy(update={"group": "code"}), ColumnSchema(name="code=missing", lower=0, upper=1, group="code")),
+        ((), "bank must bring a column"),
+        (
+            (
+                PLAIN.model_copy(update={"group": "code"}),
+                ColumnSchema(name="code=none", lower=0, upper=1, group="code"),
+            ),
+            r"bank\.code is encoded as 2 columns \(code, code=none\) that are no category",
+        ),
+        (
+            tuple(REGION[at].model_copy(update={"name": f"region:{at}*ill", "group": "region*ill"}) for at in (0, 1)),
+            r"bank\.region\*ill is encoded as 2 columns",
+        ),
+        ((REGION[0], PLAIN, *REGION[1:]), "bank must bring a category whole"),
+        ((PLAIN, PLAIN.model_copy(update={"name": "size", "upper": 0.5})), r"bounds 0\.\.0\.5 of bank\.size are not"),
     ],
-    ids=["one value", "another column", "two categories", "a number with a column for gaps"],
+    ids=["no column", "a number with a column for gaps", "products", "a category in two places", "no integers"],
 )
-def test_other_columns_are_no_category(columns):
-    job, schemas = schemas_of(columns)
-    if len(columns) == 1:
-        assert integer_columns(job, schemas, takes_categories=True)[0].labels == ()
-        return
-    with pytest.raises(JobError, match="must bring exactly one column"):
-        integer_columns(job, schemas, takes_categories=True)
+def test_other_columns_are_no_category(columns, text):
+    with pytest.raises(JobError, match=text):
+        joined_columns(*schemas_of(columns))
+
+
+def test_one_value_alone_is_a_column_of_integers():
+    ((value,), _) = (one.parts for one in joined_columns(*schemas_of(REGION[:1])))
+    assert (value.name, value.labels, value.n_values) == ("bank.region=north", (), 2)
 
 
 @pytest.mark.parametrize(
-    "named", [("region=north", "region=south"), ("region=south", "region=north", "region=missing")]
+    "named",
+    [
+        ("region=north", "region=south"),
+        ("region=south", "region=north", "region=missing"),
+        ("region=north", "code", "region"),
+        ("region=north", "region"),
+    ],
 )
 def test_a_category_is_brought_whole_or_rows_of_other_values_would_count_as_its_first(named):
-    columns = {column.name: column for column in REGION}
-    job, schemas = schemas_of(tuple(columns[name] for name in named))
+    job, schemas = schemas_of(columns_called((*REGION, PLAIN), named))
     brought, other = job.inputs
     part = job.model_copy(update={"inputs": (brought.model_copy(update={"columns": named}), other)})
     with pytest.raises(JobError, match="bank must bring a category whole: name 'region' in `columns`, not the"):
-        integer_columns(part, schemas, takes_categories=True)
-    whole = job.model_copy(update={"inputs": (brought.model_copy(update={"columns": ("region",)}), other)})
-    assert integer_columns(whole, schemas, takes_categories=True)[0].n_values == len(named)
+        joined_columns(part, schemas)
+    job, schemas = schemas_of(columns_called((*REGION, PLAIN), ("code", "region")))
+    whole = job.model_copy(update={"inputs": (brought.model_copy(update={"columns": ("code", "region")}), other)})
+    assert joined_columns(whole, schemas)[0].n_values == 9
 
 
 def test_other_analyses_take_no_category():

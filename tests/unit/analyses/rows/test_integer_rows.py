@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
-from analyses.rows.integer_column import IntegerColumn
+from analyses.rows.integer_column import IntegerColumn, JoinedColumns
 from analyses.rows.integer_rows import CountRows, IndicatorRows
 
 COLUMN = IntegerColumn("bank.code", -1, 2)
@@ -21,8 +21,8 @@ def in_blocks(rows, height):
 
 @pytest.mark.parametrize("height", [1, 3, 7])
 def test_blocks_of_indicators_and_what_was_mapped_are_those_of_the_whole_column(table, height):
-    rows = IndicatorRows(COLUMN, table, None)
-    places, n_mapped = COLUMN.categories(table)
+    rows = IndicatorRows(JoinedColumns((COLUMN,)), table, None)
+    places, n_mapped = COLUMN.places(table.values)
     assert in_blocks(rows, height).tolist() == [[int(place == i) for i in range(3)] for place in places]
     report = rows.report()
     assert (report.n_rows, report.clipped_values, report.clipped_rows) == (7, {"code": 0}, 0)
@@ -31,7 +31,7 @@ def test_blocks_of_indicators_and_what_was_mapped_are_those_of_the_whole_column(
 
 @pytest.mark.parametrize("height", [1, 3, 7])
 def test_blocks_of_counts_and_what_was_clipped_are_those_of_the_whole_column(table, height):
-    rows = CountRows(COLUMN, 2, table, None)
+    rows = CountRows(2, table, None)
     counts, n_clipped, n_rounded = COLUMN.clipped(table, 2)
     assert in_blocks(rows, height).tolist() == counts.tolist() == [0, 0, 2, 2, 0, 1, 1]
     report = rows.report()
@@ -41,7 +41,7 @@ def test_blocks_of_counts_and_what_was_clipped_are_those_of_the_whole_column(tab
 
 def test_rows_that_do_not_count_are_zero_and_counted_as_surplus(table):
     counting = np.array([True, True, False, True, True, False, True])
-    for rows in (IndicatorRows(COLUMN, table, counting), CountRows(COLUMN, 2, table, counting)):
+    for rows in (IndicatorRows(JoinedColumns((COLUMN,)), table, counting), CountRows(2, table, counting)):
         found = in_blocks(rows, 2).reshape(7, -1)
         assert not found[~counting].any()
         assert rows.report().surplus_rows == 2

@@ -210,3 +210,52 @@ def test_a_column_that_is_the_same_in_all_rows_has_no_error_of_0(name, given):
     found = ask(released(changed, plan_of(changed, epsilon=1e4)), name, **given)
     assert min(found.table["chance_error"]) > 0
     assert None not in found.table["interval"]
+
+
+GROUPS = {
+    "two yes or no": (("owns", "late", "owns*late"), "clinic.owns*clinic.late"),
+    "a category and a yes or no": (("risk", "risk*owns"), "clinic.owns*clinic.risk"),
+    "all three": (("risk", "risk*owns", "risk*late", "risk*owns*late"), "clinic.risk*clinic.owns*clinic.late"),
+}
+
+
+@pytest.mark.parametrize("what", GROUPS)
+def test_groups_of_several_columns_of_an_owner_are_those_of_the_rows(what):
+    tables, rows = tables_of(2, of_bank=("income",))
+    late = (np.random.default_rng(3).random(N_ROWS) < 0.3).astype(float)
+    clinic = tables["clinic"]
+    more = table_of("clinic", {"late": (0, 1, late)}).schema.columns
+    columns = [
+        one.model_copy(update={"group": "risk"}) if one.name.startswith("risk=") else one
+        for one in (*clinic.schema.columns, *more)
+    ]
+    schema = clinic.schema.model_copy(update={"columns": tuple(columns)})
+    whole = Table(schema, np.column_stack([clinic.values, late]), clinic.ids_digest)
+    brought, by = GROUPS[what]
+    release = released(changed := {**tables, "clinic": with_products(whole, brought)}, plan_of(changed, epsilon=1e4))
+    values = {"owns": np.where(rows["owns"], "yes", "no"), "late": np.where(late, "yes", "no")}
+    values["risk"] = np.array(LABELS)[rows["risk"]]
+    found = ask(release, "group-means", value="bank.income", by=by).table
+    keys = [one.partition(".")[2] for one in by.split("*")]
+    for at in range(len(found["mean"])):
+        mine = np.logical_and.reduce([values[key] == found[f"clinic.{key}"][at] for key in keys])
+        assert found["rows"][at] == pytest.approx(mine.sum(), abs=1e-6)
+        assert found["mean"][at] == pytest.approx(rows["income"][mine].mean())
+    assert len(found["mean"]) == np.prod([len(set(values[key])) for key in keys])
+
+
+@pytest.mark.parametrize(
+    ("by", "text"),
+    [
+        (
+            "clinic.owns*clinic.risk",
+            "no column for each combination of clinic.owns, clinic.risk: .*product, owns\\*risk",
+        ),
+        ("bank.age*clinic.risk", "'bank.age' is a number; name a category"),
+        ("clinic.risk*bank.none", "no column 'bank.none'"),
+        ("clinic.risk*clinic.risk", "is named twice"),
+    ],
+)
+def test_groups_that_the_release_does_not_tell_are_refused(case, by, text):
+    with pytest.raises(AnswerError, match=text):
+        ask(case[0], "group-means", value="bank.income", by=by)
