@@ -1,6 +1,5 @@
 """`moiety answer`: ask released second moments, without a job and without further cost."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -110,7 +109,9 @@ def _found(release: str, client: Path) -> "Result":
 
     if Path(release).is_file():
         return load(release)
-    from analyst.client import result_of  # with what connects to a coordinator, as a file does not
+    import asyncio  # with what connects to a coordinator, as a file does not
+
+    from analyst.client import result_of
     from analyst.connection import ClientConfig, connect
 
     config = ClientConfig.load(client)

@@ -15,11 +15,11 @@ from dp.cost.job_cost import JobCost
 from dp.cost.views import PERSON, RECORD, VIEWS, Protected, View
 from dp.mechanism.norm_proof import MaskedProjections, noise_delta
 from mpc.protocol.session import COORDINATOR
-from mpc.traffic.walk import Traffic
 from mpc.transcript import encode_fields
 
 if TYPE_CHECKING:
     from analyses.job.norm_bounds import Bounds  # with kernels, which nobody loads who only asks
+    from mpc.traffic.walk import Traffic
 
 OPENING_STAGE = "opening"
 """The stage of every analysis in which shares of the noisy result leave the parties.
@@ -171,7 +171,7 @@ class Plan(PublicModel):
         """Whether the answer is opened without noise and has no finite cost. Owners must allow it explicitly."""
         return False
 
-    def traffic(self, n_rows: int) -> Traffic | None:
+    def traffic(self, n_rows: int) -> "Traffic | None":
         """Return what the members send, walked through without running it; None where an analysis does not say.
 
         Args:

@@ -10,11 +10,11 @@ from analyses.job.job import Job
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema
 from analyses.rows.row_plan import RowPlan
-from mpc.traffic.walk import Traffic
 
 if TYPE_CHECKING:  # with kernels, which take seconds to load
     from analyses.job.norm_bounds import Bounds
     from dp.mechanism.gram import NoisyGram
+    from mpc.traffic.walk import Traffic
 
 
 class SquaredNorms(Protocol):
@@ -73,7 +73,7 @@ class GramPlan(RowPlan):
         """The privacy unit that the mechanism protects."""
         return self.protected.name
 
-    def traffic(self, n_rows: int) -> Traffic:
+    def traffic(self, n_rows: int) -> "Traffic":
         """See `Plan`. Noise, rows, and the opening of what was counted; see `analyses.second_moments.party`."""
         from analyses.rows.traffic import JointTraffic
         from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY

@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.second_moments.normal_quantiles import normal_quantiles
 from entropy import KeyStream
 
 Floats = NDArray[np.float64]
@@ -63,9 +64,7 @@ class SimulatedNoise:
 
     def normal(self, *shape: int) -> Floats:
         """Return standard normal numbers."""
-        from scipy.special import ndtri  # 11 MB with all that it loads, which a service at rest does without
-
-        return np.asarray(ndtri(self.uniform(*shape)), dtype=np.float64)
+        return normal_quantiles(self.uniform(*shape))
 
     def symmetric(self, n: int) -> Floats:
         """Return a symmetric matrix, of variance 1 off the diagonal and 2 on it: `NoisyGram`'s noise, but for scale.

@@ -163,20 +163,22 @@ def exit_codes() -> Iterator[None]:
 
     Users can fix a file that cannot be read or written; other errors of the system name nothing that they could fix.
     """
-    from analyses.job.job import JobError
-    from service.errors import ServiceError
-    from service.settings import SettingsError
-
     try:
         yield
-    except (SettingsError, JobError) as error:
-        fail(error, ExitCode.USAGE)
-    except ServiceError as error:
-        fail(error, _code_of(error))
     except OSError as error:
         if error.filename is None:
             raise
         fail(f"{error.filename}: {error.strerror}", ExitCode.USAGE, code="file-unusable")
+    except Exception as error:
+        from analyses.job.job import JobError  # what a command that works loads for its own ends alone
+        from service.errors import ServiceError
+        from service.settings import SettingsError
+
+        if isinstance(error, SettingsError | JobError):
+            fail(error, ExitCode.USAGE)
+        if isinstance(error, ServiceError):
+            fail(error, _code_of(error))
+        raise
     except KeyboardInterrupt:
         fail("interrupted", ExitCode.INTERRUPTED)
 
