@@ -165,7 +165,9 @@ def partial_correlation(moments: ReleasedMoments, columns: Sequence[str] = ()) -
 def inflation(moments: ReleasedMoments, columns: Sequence[str] = ()) -> Answer:
     """Return each column's variance inflation factor, the diagonal of the inverse correlations, and how singular it is.
 
-    `condition_number` is the ratio of the largest to the smallest singular value of the standardised columns.
+    With R^2 of a column by the others a factor is 1 / (1 - R^2), so its logarithm has an error by chance of
+    2 R / sqrt(n), as for normal columns. The interval is that of the logarithm. `condition_number` is the ratio of the
+    largest to the smallest singular value of the standardised columns.
 
     Raises:
         AnswerError: see `partial_correlation`.
@@ -178,12 +180,17 @@ def inflation(moments: ReleasedMoments, columns: Sequence[str] = ()) -> Answer:
 
     values = np.linalg.eigvalsh(_correlations(part, part.matrix))
     about = {"condition_number": float(np.sqrt(values[-1] / values[0])) if values[0] > 0 else None}
+    found, noise = np.maximum(of(part.matrix), 1.0), _spread(part, of)
+    of_logarithm = 2 * np.sqrt((1 - 1 / found) / part.n_rows)
+    growth = np.exp(NORMAL_95 * np.hypot(noise / found, of_logarithm))
     table = {
         "column": part.names,
-        "variance_inflation": numbers(of(part.matrix)),
-        "noise_error": numbers(_spread(part, of)),
+        "variance_inflation": numbers(found),
+        "noise_error": numbers(noise),
+        "chance_error": numbers(found * of_logarithm),
+        "interval": ends(np.maximum(found / growth, 1.0), found * growth),
     }
-    return Answer("inflation", table, _rows(part) | about, tuple(notes))
+    return Answer("inflation", table, _rows(part) | about, (*notes, OF_CHANCE))
 
 
 def _at_least_two(moments: ReleasedMoments, columns: Sequence[str]) -> tuple[ReleasedMoments, list[str]]:

@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bench.coverage import answers, counts, distributions, errors, matrices, models, ranges
+from bench.coverage import answers, counts, distributions, errors, matrices, models, ranges, terms
 from bench.coverage.ranges import Ranges, table_of
 from bench.coverage.record import Coverage, page
 
@@ -35,7 +35,8 @@ PARTS: dict[str, tuple[Callable[[int], Iterator[Coverage] | Iterator[Ranges]], i
     "lines": (matrices.lines, 100),
     "logistic": (matrices.logistic, 60),
     "answers": (answers.answers, 1000),
-    "models": (models.models, 300),
+    "models": (models.models, 1000),
+    "terms": (terms.terms, 1000),
     "moments": (errors.moments_by_reports, 100),
     "forecasts": (ranges.forecasts, 12),
     "other_forecasts": (errors.forecasts, 60),

@@ -1,11 +1,12 @@
 """Intervals of answers from one release: made-up populations, a new sample of rows and a new release in each run."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from analyses.job.forecast import NORMAL_95
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.kept_moments import protocol as kept_moments
 from analyses.kept_moments.answer import Answer, AnswerError
@@ -59,32 +60,71 @@ QUESTIONS: Mapping[str, tuple[str, dict[str, Any], str, str]] = {
 
 def answers(runs: int) -> Iterator[Coverage]:
     """Yield the coverage of the intervals of each question, about the population that the rows come from."""
-    truth = _population()
+    truth = population()
+    true = {what: _numbers(ask(truth, name, **given), of) for what, (name, given, of, _) in QUESTIONS.items()}
+    asked = {what: (name, given, true[what], of) for what, (name, given, _, of) in QUESTIONS.items()}
+    yield from measured(asked, rows_of_owners, runs)
+
+
+def measured(
+    questions: Mapping[str, tuple[str, dict[str, Any], Sequence[float] | str, str]],
+    made: Callable[[int, int], Sequence[Table]],
+    runs: int,
+) -> Iterator[Coverage]:
+    """Yield the coverage of the intervals of each question, for samples and releases of each of `SIZES`.
+
+    Args:
+        questions: by what an interval is about: the question, what it takes, the true numbers, and the name of the
+            interval, or `number: error + error`. A name in the place of the numbers means those of
+            the same rows without noise.
+        made: the tables of a sample, by number of rows and seed.
+        runs: samples of each size.
+    """
     for n_rows, epsilon in SIZES:
-        true = {what: _numbers(ask(truth, name, **given), of) for what, (name, given, of, _) in QUESTIONS.items()}
         rng = np.random.default_rng(6)
-        held: dict[str, list[list[bool]]] = {what: [] for what in QUESTIONS}
-        known: dict[str, list[list[bool]]] = {what: [] for what in QUESTIONS}
+        held: dict[str, list[list[bool]]] = {what: [] for what in questions}
+        known: dict[str, list[list[bool]]] = {what: [] for what in questions}
         for run in range(runs):
-            release = released(_tables(n_rows, 1000 + run), epsilon, rng)
-            for what, (name, given, _, of) in QUESTIONS.items():
+            tables = made(n_rows, 1000 + run)
+            release = released(tables, epsilon, rng)
+            exact = None
+            for what, (name, given, true, of) in questions.items():
+                if isinstance(true, str):
+                    exact = exact or released(tables, epsilon, None)
+                    values = list(_column(ask(exact, name, **given), true))
+                else:
+                    values = list(true)
                 try:
-                    ends = _column(ask(release, name, **given), of)[: len(true[what])]
+                    ends = _ends(ask(release, name, **given), of)[: len(values)]
                 except AnswerError:
-                    ends = [None] * len(true[what])
-                pairs = list(zip(ends, true[what], strict=True))
+                    ends = [None] * len(values)
+                pairs = list(zip(ends, values, strict=True))
                 known[what].append([one is not None for one, _ in pairs])
                 held[what].append([one is not None and one[0] <= value <= one[1] for one, value in pairs])
-        for what in QUESTIONS:
+        for what in questions:
             table = f"made up, {n_rows:,} rows"
             yield Coverage.of(
                 f"second moments: {what}", table, epsilon, runs, np.array(held[what]), np.array(known[what])
             )
 
 
-def _population() -> ReleasedMoments:
+def _ends(answer: Answer, of: str) -> list[Any]:
+    """Return intervals by their name, or of the number by the names of its errors: `number: error + error`."""
+    if ":" not in of:
+        return list(_column(answer, of))
+    name, _, errors = of.partition(": ")
+    values = _column(answer, name)
+    parts = [_column(answer, one) for one in errors.split(" + ")]
+    halves = [None if None in each else NORMAL_95 * float(np.hypot.reduce(each)) for each in zip(*parts, strict=True)]
+    return [
+        None if value is None or half is None else [value - half, value + half]
+        for value, half in zip(values, halves, strict=True)
+    ]
+
+
+def population() -> ReleasedMoments:
     """Return a release without noise of many samples together, as if each row of the first stood for as many."""
-    whole, *others = (released(_tables(POPULATION, 99 + at), 1e6, None) for at in range(SAMPLES))
+    whole, *others = (released(rows_of_owners(POPULATION, 99 + at), 1e6, None) for at in range(SAMPLES))
     return replace(whole, matrix=(whole.matrix + sum(one.matrix for one in others)) / SAMPLES)
 
 
@@ -106,7 +146,7 @@ def released(tables: Sequence[Table], epsilon: float, rng: np.random.Generator |
     return ReleasedMoments.of(release.matrix + release.deviation * (draw + draw.T) / np.sqrt(2), plan)
 
 
-def _tables(n_rows: int, seed: int) -> list[Table]:
+def rows_of_owners(n_rows: int, seed: int) -> list[Table]:
     """Return three owners' rows: numbers with a common cause, a category, a yes or no that follows two numbers."""
     rng = np.random.default_rng(seed)
     common, risk = rng.normal(size=n_rows), rng.choice(3, n_rows, p=SHARES)

@@ -9,13 +9,9 @@ from typing import Any
 import numpy as np
 
 from analyses.job.schema import Table
-from analyses.kept_moments.answer import AnswerError
 from analyses.kept_moments.questions import ask
-from bench.coverage.answers import SHARES, made_up_table, released
+from bench.coverage.answers import SHARES, made_up_table, measured, released
 from bench.coverage.record import Coverage
-
-SIZES = ((20_000, 4.0), (4_000, 8.0))
-"""Rows of a sample and epsilon of its release."""
 
 FEATURES = ["clinic.age", "shop.visits", "clinic.risk", "bank.owns"]
 OF_RATES = [0.02, -0.3, 0.3, 0.8, 0.4, -1.0]
@@ -29,26 +25,20 @@ OF_LATE = [1.0, 2.0, -1.0, -2.0]
 DISPERSION = 0.5
 """Variance of events and costs beyond their mean's own, in squares of it."""
 
-QUESTIONS: Mapping[str, tuple[str, dict[str, Any], str, Sequence[float]]] = {
-    "poisson": ("poisson", {"label": "bank.claims", "columns": FEATURES}, "log_rate_per_unit", OF_RATES),
-    "negative-binomial": (
-        "negative-binomial",
-        {"label": "bank.events", "columns": FEATURES},
-        "log_rate_per_unit",
-        OF_RATES,
-    ),
-    "gamma": ("gamma", {"label": "bank.cost", "columns": FEATURES}, "log_mean_per_unit", OF_RATES),
-    "ordinal": ("ordinal", {"label": "shop.grade", "columns": FEATURES}, "log_odds_per_unit", [*OF_ODDS, *ABOVE]),
-    "multinomial": ("multinomial", {"label": "clinic.ill", "columns": FEATURES}, "log_odds_per_unit", [*OF_ODDS, -0.5]),
-    "logistic": ("logistic", {"label": "clinic.ill", "columns": FEATURES}, "log_odds_per_unit", [*OF_ODDS, -0.5]),
+QUESTIONS: Mapping[str, tuple[str, dict[str, Any], Sequence[float]]] = {
+    "poisson": ("poisson", {"label": "bank.claims", "columns": FEATURES}, OF_RATES),
+    "negative-binomial": ("negative-binomial", {"label": "bank.events", "columns": FEATURES}, OF_RATES),
+    "gamma": ("gamma", {"label": "bank.cost", "columns": FEATURES}, OF_RATES),
+    "ordinal": ("ordinal", {"label": "shop.grade", "columns": FEATURES}, [*OF_ODDS, *ABOVE]),
+    "multinomial": ("multinomial", {"label": "clinic.ill", "columns": FEATURES}, [*OF_ODDS, -0.5]),
+    "logistic": ("logistic", {"label": "clinic.ill", "columns": FEATURES}, [*OF_ODDS, -0.5]),
     "logistic, categories": (
         "logistic",
         {"label": "shop.late", "columns": ["clinic.risk", "bank.owns"]},
-        "log_odds_per_unit",
         OF_LATE,
     ),
 }
-"""What is asked to the question, what it takes, the name of its numbers, and what they are in the population."""
+"""What is asked to the question, what it takes, and what its numbers are in the population."""
 
 EFFECTS = (0.1, 0.25, 0.5)
 """Weights, per standard deviation, of exponential numbers."""
@@ -56,25 +46,10 @@ EFFECTS = (0.1, 0.25, 0.5)
 
 def models(runs: int) -> Iterator[Coverage]:
     """Yield the coverage of the intervals of each model, about the weights that the rows were made with."""
-    for n_rows, epsilon in SIZES:
-        rng = np.random.default_rng(6)
-        held: dict[str, list[list[bool]]] = {what: [] for what in QUESTIONS}
-        known: dict[str, list[list[bool]]] = {what: [] for what in QUESTIONS}
-        for run in range(runs):
-            release = released(tables_of(n_rows, 1000 + run), epsilon, rng)
-            for what, (name, given, _, true) in QUESTIONS.items():
-                try:
-                    ends = ask(release, name, **given, normal=True).table["interval"]
-                except AnswerError:
-                    ends = [None] * len(true)
-                pairs = list(zip(ends, true, strict=True))
-                known[what].append([one is not None for one, _ in pairs])
-                held[what].append([one is not None and one[0] <= value <= one[1] for one, value in pairs])
-        for what in QUESTIONS:
-            table = f"made up, {n_rows:,} rows"
-            yield Coverage.of(
-                f"second moments: {what}", table, epsilon, runs, np.array(held[what]), np.array(known[what])
-            )
+    asked = {
+        what: (name, {**given, "normal": True}, true, "interval") for what, (name, given, true) in QUESTIONS.items()
+    }
+    yield from measured(asked, tables_of, runs)
 
 
 def skewed(runs: int, effects: Sequence[float] = EFFECTS, n_rows: int = 20_000) -> Iterator[Coverage]:
