@@ -1,15 +1,32 @@
 """A matrix factorization over devices by real gRPC: rounds in a row, devices that drop out and return, lies about V."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from deadlines import SKIPPED_S, until
-from factor_devices import Contributions, ask_factors, descent_question, factor_question, made_up_records, rounds_in
+from factor_devices import (
+    DECLARED,
+    FEATURES,
+    N_ITEMS,
+    Contributions,
+    ask_factors,
+    descent_question,
+    factor_question,
+    made_up_records,
+    rounds_in,
+)
 from factor_members import Deceived, GoneAfter, StoppedBefore, answering, other_value, start_all
 from sum_federation import answer_of, reason_of, sum_federation
 
 from analyses.matrix_factorization.devices.planned import rounds_of
+from analyses.matrix_factorization.devices.record import RatedItems
+from analyses.matrix_factorization.jobs.earlier import start_of
+from analyses.matrix_factorization.serving.new_items import NewItems
 from device.budget import series_charge_id
-from device.models import newest_model
+from device.models import KeptModel, newest_model
+from device.ratings import KeptRatings
+from device.recommend import recommended_items
 from ledger.books import JobState
 from mpc.secagg.coordinator.collecting_advertisements import CollectingAdvertisements
 from transport.happenings import Result, Retried, StageReport
@@ -41,12 +58,53 @@ async def test_the_model_is_that_of_one_process_bit_for_bit_though_devices_drop_
         ]
         assert answer["rounds"][1]["vanished"] == {"walker-2": "masked input", "walker-4": "advertise keys"}
         reference = contributions.reference(asked, records, rounds_in(answer))
-        assert answer["offsets"] == reference.offsets_q.tolist()
-        assert answer["vectors"] == reference.vectors_q.tolist()
+        assert_same(answer, reference)
         assert answer["ended_early_because"] is None
         for name in ("walker-1", "walker-2"):
             await until(lambda name=name: list((tmp_path / name / "models").glob("[!.]*.json")))
             assert np.array_equal(newest_model(tmp_path / name, "films").model.vectors_q, reference.vectors_q)
+
+
+async def test_features_and_a_start_from_an_answer_reach_devices_that_drop_out_and_cost_as_a_question_without(
+    tmp_path, monkeypatch
+):
+    """walker-4 goes within the first question. Before the second all records are replaced by one new rating each."""
+    asked = factor_question(stage_s=SKIPPED_S, features=FEATURES, rounds=1)
+    async with sum_federation(tmp_path) as federation:
+        records, devices = made_up_records(federation.names), {}
+        for name in federation.names:
+            client = await federation.client(name)
+            client = GoneAfter(federation, name, client, 0) if name == "walker-4" else client
+            device = await answering(federation, name, records[name], client=client)
+            kept = KeptRatings(DECLARED, lambda name=name: records[name])
+            devices[name] = replace(device, factors=replace(device.factors, ratings={"films": kept}))
+            federation.start(devices[name])
+        left = [name for name in federation.names if name != "walker-4"]
+        contributions = Contributions(monkeypatch)
+        first = answer_of((await ask_factors(federation, asked))[-1])
+        assert rounds_in(first) == [list(federation.names), left]
+        assert_same(first, contributions.reference(asked, records, rounds_in(first)))
+        await until(lambda: list((tmp_path / "walker-1" / "models").glob("[!.]*.json")))
+        new = {"top": N_ITEMS + 1, "new": NewItems(("new",), np.array([[1.0, 0.0]]))}
+        kept = devices["walker-1"].factors.ratings["films"]
+        found = recommended_items(kept, newest_model(tmp_path / "walker-1", "films"), **new)
+        assert "new" in {one.item for one in found}
+        assert found == recommended_items(kept, KeptModel.from_tree(first), **new)
+
+        later = factor_question(stage_s=SKIPPED_S, rounds=1, features=FEATURES, start=start_of(first))
+        records |= dict.fromkeys(federation.names, RatedItems(("3",), np.array([2.0])))
+        second = answer_of((await ask_factors(federation, later))[-1])
+        assert rounds_in(second) == [left, left]
+        assert_same(second, contributions.reference(later, records, rounds_in(second)))
+        plain = rounds_of(factor_question(rounds=1), 5).privacy_report()
+        assert first["privacy"] == second["privacy"] == plain
+        standing = devices["walker-1"].budget.standing()
+        assert (standing["committed_jobs"], standing["reserved_jobs"]) == (4, 0)
+
+
+def assert_same(answer, reference):
+    """The model of an answer is that of one process, bit for bit."""
+    assert (answer["offsets"], answer["vectors"]) == (reference.offsets_q.tolist(), reference.vectors_q.tolist())
 
 
 async def test_too_few_in_a_later_round_end_the_series_with_the_last_opened_model(tmp_path, monkeypatch):

@@ -30,7 +30,9 @@ from transport.question_client import ask
 
 N_ITEMS, PER_USER = 12, 6
 BOUNDS = (-3.0, 3.0)
-DECLARED = DeclaredRatings(N_ITEMS, *BOUNDS, most=N_ITEMS)
+FEATURES = tuple((float(item % 2), float(item % 3 == 0)) for item in range(N_ITEMS))
+DECLARED = DeclaredRatings(N_ITEMS, *BOUNDS, most=N_ITEMS, features=FEATURES)
+"""Features that a question does not state change nothing."""
 
 
 def factor_question(**changes) -> FactorQuestion:
@@ -118,7 +120,7 @@ class Contributions:
         rounds = rounds_of(asked, len(records))
         if isinstance(rounds, DescentRounds):
             return self._descent(rounds, records, survivors_of_round)
-        improved = HorizontalRounds(rounds.plan, Estimates(PRIOR))
+        improved = HorizontalRounds(rounds.plan, Estimates.of(PRIOR, asked.features, asked.start and asked.start.model))
         names = list(records)
         for number, survivors in enumerate(survivors_of_round):
             for name in survivors:
