@@ -18,14 +18,11 @@ from analyses.matrix_factorization.descent.horizontal_descent import HorizontalM
 from analyses.matrix_factorization.descent.in_process_steps import LocalSteps
 from analyses.matrix_factorization.descent.projected_descent import as_floats, descend, first_embeddings
 from analyses.matrix_factorization.descent.vertical_descent import VerticalMember
-from analyses.matrix_factorization.model import Fitted
 from analyses.matrix_factorization.plan import Members
 from analyses.matrix_factorization.ratings import Ratings
-from bench.baselines import descent
-from bench.baselines.factors import dpals, local_non_private, objective_perturbation
 from bench.utility.factors import DELTA, SETS, load
 from dp.mechanism.bounded_sampling import BoundedPoisson
-from entropy import InsecureTestEntropy, KeyStream
+from entropy import InsecureTestEntropy
 
 LARGEST = 5
 RANK = 4
@@ -78,6 +75,48 @@ class Positive:
         return np.random.default_rng(self.seed)
 
 
+@dataclass(frozen=True)
+class Shape:
+    """What the steps of a run are like, beside their number and size.
+
+    Attributes:
+        rank: p.
+        theta: most ratings of a user at one owner that are used, where a user is protected.
+        sampling_rate: of the protected units, in each step.
+        final_steps: vertical: at the end, items alone.
+        is_of_a_job: whether a size is relative to the public rule of a job, `DescentPlan.with_divisor`; else to a rule
+            of thumb for few steps on large samples.
+        rounds_normals: whether noise is a normal variable of the same variance, rounded, in a tenth of the time: it has
+            thousands of units, and protects nobody here.
+    """
+
+    rank: int
+    theta: int
+    sampling_rate: float
+    final_steps: int = 0
+    is_of_a_job: bool = False
+    rounds_normals: bool = False
+
+
+class QuickSteps(LocalSteps):
+    """Members in one process, whose own noise is made of rounded normal variables."""
+
+    def own_noise(self, length: int) -> Any:
+        """Return noise of one member's own."""
+        return _rounded_normals(self.plan.own_noise.mu, length)
+
+    def final_noise(self, length: int) -> Any:
+        """Return noise of one owner's own, for final steps."""
+        return _rounded_normals(self.plan.final_mu, length)
+
+
+_NORMALS = np.random.default_rng(20)
+
+
+def _rounded_normals(mu: int, length: int) -> Any:
+    return np.rint(_NORMALS.standard_normal(length, dtype=np.float32) * (2 * mu) ** 0.5).astype(np.int64)
+
+
 Run = Callable[[Positive, float], dict[str, float]]
 """One run at a size of steps: what was measured, by name."""
 
@@ -93,9 +132,23 @@ def tuned(run: Run, sets: Sequence[Positive], by: str = "mse") -> dict[str, floa
 # -- the form `sgd` ------------------------------------------------------------------------------------------------
 
 
-def _plan(params: DescentParams, members: Members, epsilon: float | None, size: float, rule: float) -> DescentPlan:
-    """Return a plan, with next to no noise for an epsilon of None, whose steps are `size` times a rule of thumb."""
+def _plan(
+    params: DescentParams, members: Members, epsilon: float | None, size: float, rule: float, of_a_job: float | None
+) -> DescentPlan:
+    """Return a plan, with next to no noise for an epsilon of None, whose steps are `size` times a rule.
+
+    Args:
+        params: without the learning rate.
+        members: of the sums.
+        epsilon: coordinator's view, or None.
+        size: of steps.
+        rule: of thumb: a learning rate.
+        of_a_job: ratings of a user that count, for the rule of a job; None for the rule of thumb.
+    """
     plan = calibrated(params, members, epsilon=epsilon or 8.0, delta=DELTA, view="coordinator")
+    if of_a_job is not None:
+        plan = replace(plan, mu=plan.mu if epsilon else 1, params=replace(params, learning_rate=size))
+        return plan.with_divisor(of_a_job)
     if epsilon is None:
         return replace(plan, mu=1, params=replace(params, learning_rate=size * rule))
     return replace(plan, params=replace(params, learning_rate=size * rule / (1 + plan.multiplier)))
@@ -112,6 +165,8 @@ def horizontal(
     pre_train: bool = True,
     setting: str = "horizontal",
     dropped: float = 0.0,
+    omega: float = 0.3,
+    shape: Shape | None = None,
 ) -> dict[str, float]:
     """Return the errors after stage 2, users fitted to V ("released"), and after stage 3 ("mse").
 
@@ -125,27 +180,30 @@ def horizontal(
         pre_train: see `DescentParams`.
         setting: horizontal or local.
         dropped: local: the part of the devices that drops out of each round.
+        omega: local: the part that may.
+        shape: where it is not p = 4 and all users in each step.
     """
-    train = data.train
-    theta, n = THETA["horizontal"], train.n_rows
+    train, n = data.train, data.train.n_rows
+    of = shape or Shape(RANK, THETA["horizontal"], 1.0)
     params = DescentParams(
         setting,  # type: ignore[arg-type]
         n,
         train.n_columns,
-        rank=RANK,
+        rank=of.rank,
         largest=LARGEST,
-        theta=theta,
+        theta=of.theta,
         steps=steps[0],
         local_steps=steps[1],
-        sampling_rate=1.0,
+        sampling_rate=of.sampling_rate,
         noise=noise,  # type: ignore[arg-type]
         pre_train=pre_train,
     )
     is_local = setting == "local"
-    fewest = int(n * 0.7) if is_local else n_parties
+    fewest = n - int(n * omega) if is_local else n_parties
     members = Members(n if is_local else n_parties, 0, fewest)
     by_party = n_parties if noise == "party" else 1
-    plan = _plan(params, members, epsilon, size, 1.5e-3 / theta**0.5 * by_party**0.5)
+    of_a_job = min(of.theta, train.n_ratings / n) if of.is_of_a_job else None
+    plan = _plan(params, members, epsilon, size, 1.5e-3 / of.theta**0.5 * by_party**0.5, of_a_job)
     start, entropy = first_embeddings(plan, train.n_columns, "V"), data.entropy("horizontal", epsilon, n_parties)
     parts = [] if is_local else list(train.split_rows(n_parties))
     absent: dict[int, list[int]] = {}
@@ -156,7 +214,8 @@ def horizontal(
     if noise == "once":
         # The sum of all members' gradients is that of one that has all users; its noise is drawn at once.
         members_of = [AllUsers(HorizontalMember(plan, train, start, entropy), absent)]
-    opened = LocalSteps(plan, members_of, entropy, absent=absent, together=True)
+    steps_with = QuickSteps if of.rounds_normals else LocalSteps
+    opened = steps_with(plan, members_of, entropy, absent=absent, together=True)
     items = descend(plan, start, opened)
     released = data.error(_products(data, *fine_tuned(plan, train, items)))
     if is_local:
@@ -205,8 +264,8 @@ def vertical(
     owner_of: Split,
     unit: str = "rating",
     steps: tuple[int, int] = (50, 1),
-    final_steps: int = 5,
     together: bool = True,
+    shape: Shape | None = None,
 ) -> dict[str, float]:
     """Return the error of the released embeddings, each owner's items with the common users.
 
@@ -217,34 +276,38 @@ def vertical(
         owner_of: whose each item is.
         unit: rating or user.
         steps: T and T'.
-        final_steps: at the end, items alone.
         together: whether owners share U; else each has its own ("DP local-only").
+        shape: where it is not p = 4 and samples of 3 in 10.
     """
     train, n_owners = data.train, int(owner_of.max()) + 1
+    of = shape or Shape(RANK, THETA["vertical"] if n_owners == 1 else THETA["vertical"] // 2, 0.3, final_steps=5)
     params = DescentParams(
         "vertical",
         train.n_rows,
         train.n_columns,
         unit,  # type: ignore[arg-type]
-        rank=RANK,
+        rank=of.rank,
         largest=LARGEST,
-        theta=THETA["vertical"] if n_owners == 1 else THETA["vertical"] // 2,
+        theta=of.theta,
         steps=steps[0],
         local_steps=steps[1],
-        final_steps=final_steps,
-        sampling_rate=0.3,
+        final_steps=of.final_steps,
+        sampling_rate=of.sampling_rate,
         noise="party",
     )
     rule = (1e-3 if unit == "rating" else 1e-4) * (n_owners**0.5 if together else 1.0)
     # A user has ratings at all owners, so what it costs adds up, whether they share what they learn or not.
-    plan = _plan(params, Members(n_owners, 0, n_owners), epsilon, size, rule)
+    of_users = train.n_ratings / train.n_rows
+    of_a_job = of_users if unit == "rating" else min(of_users, of.theta * n_owners)
+    plan = _plan(params, Members(n_owners, 0, n_owners), epsilon, size, rule, of_a_job if of.is_of_a_job else None)
     entropy = data.entropy("vertical", epsilon, n_owners)
     places = [np.flatnonzero(owner_of == k) for k in range(n_owners)]
     start = first_embeddings(plan, train.n_columns, "V")
     each = plan if together else replace(plan, members=Members(1, 0, 1))
-    owners = [VerticalMember(each, _of_items(train, at), start[at], entropy) for at in places]
+    owners = [VerticalMember(each, of_items(train, at), start[at], entropy) for at in places]
     first = first_embeddings(plan, train.n_rows, "U")
-    steps_of = [LocalSteps(plan, owners, entropy)] if together else [LocalSteps(each, [one], entropy) for one in owners]
+    steps_with = QuickSteps if of.rounds_normals else LocalSteps
+    steps_of = [steps_with(plan, owners, entropy)] if together else [steps_with(each, [one], entropy) for one in owners]
     found = [descend(one.plan, first, one) for one in steps_of]
     users, steps_of = (found * n_owners, steps_of * n_owners) if together else (found, steps_of)
     result = np.zeros(len(data.test[2]))
@@ -256,7 +319,7 @@ def vertical(
     return {"mse": data.error(result)}
 
 
-def _of_items(train: Ratings, places: Split) -> Ratings:
+def of_items(train: Ratings, places: Split) -> Ratings:
     """Return the ratings of some items, which are renumbered in their order."""
     kept = np.isin(train.columns, places)
     columns = np.searchsorted(places, train.columns[kept])
@@ -265,98 +328,3 @@ def _of_items(train: Ratings, places: Split) -> Ratings:
 
 def _products(data: Positive, users: Floats, items: Floats) -> Floats:
     return np.asarray((users[data.test[0]] * items[data.test[1]]).sum(axis=1))
-
-
-# -- what others do, at equal true privacy -------------------------------------------------------------------------
-
-
-def _multiplier(epsilon: float | None, n_steps: int, rate: float) -> float:
-    """Return z that `n_steps` steps on Poisson samples need: of a release whose sensitivity is 1 in a fine unit."""
-    if epsilon is None:
-        return 1e-9
-    params = DescentParams("vertical", 100, 100, "rating", rank=1, largest=LARGEST, steps=n_steps, sampling_rate=rate)
-    return calibrated(params, Members(3, 0, 3), epsilon=epsilon, delta=DELTA, view="coordinator").multiplier
-
-
-def gradient_clipping(data: Positive, size: float, *, epsilon: float | None, unit: str = "rating") -> dict[str, float]:
-    """Return the error of descent with clipped gradients, C = 10, in the middle."""
-    n_steps, rate, of_users = 50, 0.3, unit == "user"
-    z = _multiplier(epsilon, n_steps, rate)
-    train = data.train
-    if of_users:
-        train = train.trimmed(THETA["vertical"], KeyStream(data.entropy("trimming").read(32)))
-    options: dict[str, Any] = {
-        "n_steps": n_steps,
-        "sampling_rate": rate,
-        "rate": 0.5 * size / (1 + z),
-        "of_users": of_users,
-    }
-    return _measured(data, descent.gradient_clipping(train, RANK, z, data.rng(), **options))
-
-
-def private_als(data: Positive, *, epsilon: float, rank: int = RANK, n_rounds: int = 5) -> dict[str, float]:
-    """Return the error of DPALS [Chien21], which has a noisy Gram matrix per item, for users, in the middle."""
-    centre = SETS[data.name][1]
-    centred = replace(data.train, deviations=data.train.deviations - centre)
-    fitted = dpals(centred, rank, _multiplier(epsilon, n_rounds, 1.0), data.rng(), n_rounds=n_rounds)
-    return {"mse": data.error(centre + fitted.predict(*data.test[:2]))}
-
-
-def syn_sgd(data: Positive, size: float, *, epsilon: float | None, n_parties: int) -> dict[str, float]:
-    """Return the error of HFL-synSGD: every party noises its clipped gradients in each step, and these are summed."""
-    z = _multiplier(epsilon, 20, 1.0)
-    train = data.train.trimmed(THETA["horizontal"], KeyStream(data.entropy("trimming").read(32)))
-    options = {"n_steps": 20, "sampling_rate": 1.0, "rate": 0.5 * size / (1 + z)}
-    fitted = descent.syn_sgd(train, RANK, z * n_parties**0.5, data.rng(), **options)  # type: ignore[arg-type]
-    return _measured(data, Fitted(fitted.users, fitted.items))
-
-
-def sgld(data: Positive, _size: float, *, epsilon: float, unit: str = "rating") -> dict[str, float]:
-    """Return the error of DP-SGLD; a user of theta ratings costs theta times one rating."""
-    part, share = (1, data.train) if unit == "rating" else (THETA["vertical"], _trimmed(data))
-    return _measured(data, descent.dp_sgld(share, RANK, epsilon / part, data.rng(), n_steps=200))
-
-
-def perturbed_objective(data: Positive, _size: float, *, epsilon: float, unit: str = "rating") -> dict[str, float]:
-    """Return the error of objective perturbation, about the middle of the ratings."""
-    part, share = (1, data.train) if unit == "rating" else (THETA["vertical"], _trimmed(data))
-    centre = SETS[data.name][1]
-    centred = replace(share, deviations=share.deviations - centre)
-    fitted = objective_perturbation(centred, RANK, epsilon / part, data.rng())
-    return {"mse": data.error(centre + fitted.predict(*data.test[:2]))}
-
-
-def gd_dr(data: Positive, size: float, *, epsilon: float) -> dict[str, float]:
-    """Return the error of GD-DR, its reports shuffled."""
-    return _measured(data, descent.gd_dr(data.train, RANK, epsilon, data.rng(), delta=DELTA, rate=0.05 * size))
-
-
-def alone(data: Positive, *, by_items: Split | None = None, n_parties: int = 10) -> float:
-    """Return the error of what parties learn alone without noise: the better of offsets and of factors as well."""
-    train, (users, items, values) = data.train, data.test
-    centre = SETS[data.name][1]
-    centred = replace(train, deviations=train.deviations - centre)
-    errors = []
-    for rank in (0, RANK):
-        result = np.zeros(len(values))
-        if by_items is None:
-            parts = list(centred.split_rows(n_parties))
-            for k, fitted in enumerate(local_non_private(parts, rank, data.rng())):
-                here = users % n_parties == k
-                result[here] = fitted.predict(users[here] // n_parties, items[here])
-        else:
-            places = [np.flatnonzero(by_items == k) for k in range(int(by_items.max()) + 1)]
-            parts = [_of_items(centred, at) for at in places]
-            for k, fitted in enumerate(local_non_private(parts, rank, data.rng())):
-                here = by_items[items] == k
-                result[here] = fitted.predict(users[here], np.searchsorted(places[k], items[here]))
-        errors.append(data.error(centre + result))
-    return min(errors)
-
-
-def _trimmed(data: Positive) -> Ratings:
-    return data.train.trimmed(THETA["vertical"], KeyStream(data.entropy("trimming").read(32)))
-
-
-def _measured(data: Positive, fitted: Fitted) -> dict[str, float]:
-    return {"mse": data.error(fitted.predict(*data.test[:2]))}

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator
 
-from bench.analyses.matrix_factorization import figures, tables
+from bench.analyses.matrix_factorization import figures, printed, tables
 from bench.analyses.table import Row
 
 
 def parts() -> dict[str, Callable[[bool], Iterator[Row]]]:
     """Return what is measured, part by part."""
-    return {**tables.parts(), **figures.parts()}
+    return {**tables.parts(), **figures.parts(), **printed.parts()}

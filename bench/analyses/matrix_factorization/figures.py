@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from bench.analyses.matrix_factorization import rivals
 from bench.analyses.table import Row
 from bench.datasets import bundled
 from bench.utility import descents, factors
@@ -82,7 +83,7 @@ def clipping(quick: bool) -> Iterator[Row]:
     for unit in ("rating", "user"):
         for epsilon in _epsilons(quick):
             ours = tuned(partial(descents.vertical, epsilon=epsilon, owner_of=_split(1), unit=unit), sets)["mse"]
-            clipped = tuned(partial(descents.gradient_clipping, epsilon=epsilon, unit=unit), sets)["mse"]
+            clipped = tuned(partial(rivals.gradient_clipping, epsilon=epsilon, unit=unit), sets)["mse"]
             other = _statistics("vertical, released", epsilon, quick) if unit == "rating" else None
             yield _row(4, f"unit {unit}, s = 1", epsilon, private=ours, mpc=other, others={CLIP: clipped})
 
@@ -95,8 +96,8 @@ def in_the_middle(quick: bool) -> Iterator[Row]:
             ours = tuned(partial(descents.vertical, epsilon=epsilon, owner_of=_split(1), unit=unit), sets)["mse"]
             # What [Hua15] protects is V given U: users are fitted without noise, and V learns through them.
             others = {
-                SGLD: _median(descents.sgld, sets, epsilon=epsilon, unit=unit),
-                OBJECTIVE: _median(descents.perturbed_objective, sets, epsilon=epsilon, unit=unit),
+                SGLD: _median(rivals.sgld, sets, epsilon=epsilon, unit=unit),
+                OBJECTIVE: _median(rivals.perturbed_objective, sets, epsilon=epsilon, unit=unit),
             }
             yield _row(5, f"unit {unit}, s = 1", epsilon, private=ours, others=others)
 
@@ -133,7 +134,7 @@ def owners(quick: bool) -> Iterator[Row]:
         run = partial(descents.vertical, epsilon=epsilon, owner_of=_split(n_owners), unit=unit, steps=ROUNDS[1])
         local = partial(run, together=False)
         others = {LOCAL_ONLY: tuned(local, sets)["mse"]}
-        others[ALONE] = statistics.median(descents.alone(data, by_items=_split(n_owners)) for data in sets)
+        others[ALONE] = statistics.median(rivals.alone(data, by_items=_split(n_owners)) for data in sets)
         is_default = unit == "rating" and n_owners == 10
         default = _statistics("vertical stage 3, 10 parties", epsilon, quick) if is_default else None
         ours = tuned(run, sets)["mse"]
@@ -165,10 +166,10 @@ def gradients_of_all(quick: bool) -> Iterator[Row]:
     """Yield figure 9: synSGD, and each party alone without noise."""
     sets = _sets(quick)
     for n_parties in (10, 40):
-        local = statistics.median(descents.alone(data, n_parties=n_parties) for data in sets)
+        local = statistics.median(rivals.alone(data, n_parties=n_parties) for data in sets)
         for epsilon in _epsilons(quick)[: 1 if n_parties == 10 else None]:
             ours = tuned(partial(descents.horizontal, epsilon=epsilon, n_parties=n_parties), sets)
-            syn = tuned(partial(descents.syn_sgd, epsilon=epsilon, n_parties=n_parties), sets)["mse"]
+            syn = tuned(partial(rivals.syn_sgd, epsilon=epsilon, n_parties=n_parties), sets)["mse"]
             default = _statistics(f"horizontal stage 3, {n_parties} parties", epsilon, quick)
             others = {ALONE: local, SYN: syn, RELEASED: ours["released"]}
             yield _row(9, f"unit user, s = {n_parties}", epsilon, private=ours["mse"], mpc=default, others=others)
@@ -182,7 +183,7 @@ def devices(quick: bool) -> Iterator[Row]:
     first = statistics.median(descents.stage_1_alone(data) for data in sets)
     n = sets[0].train.n_rows
     for epsilon in _epsilons(quick):
-        others = {GD_DR: tuned(partial(descents.gd_dr, epsilon=epsilon), sets)["mse"], STAGE_1: first}
+        others = {GD_DR: tuned(partial(rivals.gd_dr, epsilon=epsilon), sets)["mse"], STAGE_1: first}
         for dropped in (0.0, 0.2):
             run = partial(descents.horizontal, epsilon=epsilon, n_parties=n, setting="local", steps=(10, 1))
             ours = tuned(partial(run, dropped=dropped), sets)["mse"]
@@ -197,7 +198,7 @@ def private_als(quick: bool) -> Iterator[Row]:
     """Yield DPALS, for which somebody holds all ratings, beside the factors of the form `statistics`, p = 4, T = 5."""
     sets = _sets(quick)
     for epsilon in _epsilons(quick):
-        central = statistics.median(descents.private_als(data, epsilon=epsilon)["mse"] for data in sets)
+        central = statistics.median(rivals.private_als(data, epsilon=epsilon)["mse"] for data in sets)
         ours = _statistics("factors p = 4, T = 5", epsilon, quick)
         offsets = _statistics("horizontal offsets", epsilon, quick)
         others = {"offsets alone": offsets}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bench.analyses.claims import verdicts
-from bench.analyses.matrix_factorization import figures, tables
+from bench.analyses.matrix_factorization import figures, printed, rivals, tables
 from bench.analyses.table import Row
 from bench.utility import descents, factor_jobs, factor_peers, factor_speed
 from bench.utility.descents import Positive, tuned
@@ -67,9 +67,15 @@ def test_a_size_of_steps_is_chosen_on_the_first_seed_and_medians_are_over_all():
     assert tuned(run, [1.0, 5.0, 3.0]) == {"mse": 3.0}
 
 
+def test_sizes_of_steps_are_climbed_in_both_directions_until_both_neighbours_are_worse():
+    for best in (printed.LADDER**-3, 1.0, printed.LADDER**2):
+        found = printed._best(lambda data, size, best=best: {"mse": abs(np.log(size / best)), "at": size}, None, 1.0)
+        assert found["at"] == pytest.approx(best)
+
+
 def test_multipliers_are_those_of_the_full_cost():
     """Five releases without sampling: 1.34 at epsilon 8, delta 1e-5."""
-    assert descents._multiplier(8.0, 5, 1.0) == pytest.approx(1.342, abs=0.002)
+    assert rivals._multiplier(8.0, 5, 1.0) == pytest.approx(1.342, abs=0.002)
 
 
 def small(seed=0) -> Positive:
@@ -82,11 +88,14 @@ def small(seed=0) -> Positive:
 
 def test_owners_alone_and_together_are_measured_on_all_items():
     data, owner_of = small(), np.arange(12) % 3
-    steps = {"epsilon": None, "owner_of": owner_of, "steps": (2, 2), "final_steps": 1}
+    shape = descents.Shape(4, 5, 0.3, final_steps=1, is_of_a_job=True, rounds_normals=True)
+    steps = {"epsilon": None, "owner_of": owner_of, "steps": (2, 2), "shape": shape}
     for together in (True, False):
         found = descents.vertical(data, 1.0, together=together, **steps)
         assert 0 < found["mse"] < 5
-    assert 0 < descents.alone(data, by_items=owner_of) < 5
+    assert 0 < rivals.alone(data, by_items=owner_of) < 5
+    found = rivals.local_descent(data, 1.0, n_parties=2, n_steps=20, shape=shape)
+    assert 0 < found["best"] <= found["mse"] < 5
 
 
 def test_devices_that_drop_out_add_nothing_and_the_noise_stays():
