@@ -34,7 +34,8 @@ class AskedFactors(AskedRounds):
         self._rounds = rounds_of(question, len(self._members))
         self._progress = self._rounds.begin()
         self._participation: list[dict[str, Any]] = []
-        self.analysis, self.stage_s, self.attempts = NAME, question.stage_s, question.attempts
+        self.analysis, self.stage_s, self.grace_s = NAME, question.stage_s, question.grace_s
+        self.attempts = question.attempts
         self.n_rounds = self._rounds.n_rounds
         self.config(0, 0)
 

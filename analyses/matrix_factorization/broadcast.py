@@ -1,5 +1,7 @@
 """What the coordinator sends to all members, as bytes: the model before a round, and at the end what was released.
 
+Where a job of the vertical setting asks for it, owners then send the coordinator the paid model of their items.
+
 The model before a round is that round's public input, so the members of the round have all received the same: each
 signs its digest (`mpc.secagg.series`). It names the round, so that the model of another round is refused. At the end
 there is no round any more, so the members tell each other the digest of what they received, and then what they found.
@@ -8,7 +10,7 @@ there is no round any more, so the members tell each other the digest of what th
 import asyncio
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +24,7 @@ from mpc.protocol.session import COORDINATOR, Session
 Integers = NDArray[np.int64]
 
 RELEASED_STAGE = "released model"
+PUBLISHED_STAGE = "published items"
 ECHO_STAGE = f"{RELEASED_STAGE} echo"
 VERDICT_STAGE = f"{RELEASED_STAGE} verdict"
 
@@ -75,22 +78,22 @@ class ModelFormat:
         assert np.abs(values).max() <= MAX_VALUE * self.units
         return number.to_bytes(_NUMBER_BYTES, "little") + values.astype("<i4").tobytes()
 
-    def read(self, data: bytes, number: int, stage: str) -> FactorModel:
-        """Return the model that the coordinator sent, checked.
+    def read(self, data: bytes, number: int, stage: str, sender: int = COORDINATOR) -> FactorModel:
+        """Return the model that the coordinator or another sender sent, checked.
 
         Raises:
             PeerViolationError: it is of another round, of another shape, or off the lattice. Shows no value.
         """
         if len(data) != self.n_bytes:
-            raise PeerViolationError(COORDINATOR, stage, "broadcast offsets and vectors of another shape than the plan")
+            raise PeerViolationError(sender, stage, "broadcast offsets and vectors of another shape than the plan")
         if data[:_NUMBER_BYTES] != number.to_bytes(_NUMBER_BYTES, "little"):
-            raise PeerViolationError(COORDINATOR, stage, "broadcast the offsets and vectors of another round")
+            raise PeerViolationError(sender, stage, "broadcast the offsets and vectors of another round")
         values = np.frombuffer(data, dtype="<i4", offset=_NUMBER_BYTES).astype(np.int64)
         offsets = np.zeros(self.n_rows, dtype=np.int64)
         offsets[: self._n_offsets] = values[: self._n_offsets]
         vectors = values[self._n_offsets :].reshape(self.n_rows, self.rank)
         model = FactorModel(offsets, vectors.copy(), self.units)
-        model.check(self.n_rows, self.rank, self.units, COORDINATOR, stage)
+        model.check(self.n_rows, self.rank, self.units, sender, stage)
         return model
 
 
@@ -132,7 +135,40 @@ async def send_released(session: Session, how: ModelFormat, released: Released, 
     await asyncio.gather(*(send(party) for party in range(1, n_parties + 1)))
 
 
-async def receive_released(session: Session, how: ModelFormat, lengths: Sequence[int], n_parties: int) -> Released:
+async def publish_items(session: Session, how: ModelFormat, n_opened: int, items: FactorModel) -> None:
+    """Send the coordinator the model of my own items, if it is still there."""
+    message = np.frombuffer(how.write(n_opened, items), dtype=np.uint8)
+    await send_unless_lost(session, COORDINATOR, PUBLISHED_STAGE, message)
+
+
+async def receive_items(
+    session: Session, formats: Mapping[int, ModelFormat], n_opened: int, stage_s: float
+) -> dict[int, FactorModel]:
+    """Return the models of the owners' items, by party; without those of parties that dropped out meanwhile.
+
+    Raises:
+        PeerViolationError: one is of another shape than the party declares, or off the lattice. Shows no value.
+    """
+
+    async def of(party: int, how: ModelFormat) -> FactorModel | None:
+        try:
+            async with asyncio.timeout(stage_s):
+                data = await session.receive(party, PUBLISHED_STAGE, (how.n_bytes,), np.uint8)
+        except (PeerLostError, PeerSilentError, TimeoutError):
+            return None
+        return how.read(data.tobytes(), n_opened, PUBLISHED_STAGE, party)
+
+    found = await asyncio.gather(*(of(party, how) for party, how in formats.items()))
+    return {party: model for party, model in zip(formats, found, strict=True) if model is not None}
+
+
+async def receive_released(
+    session: Session,
+    how: ModelFormat,
+    lengths: Sequence[int],
+    n_parties: int,
+    publish: Callable[[Released], Awaitable[None]] | None = None,
+) -> Released:
     """Return what the coordinator says was released, once all parties that can be reached received the same.
 
     Args:
@@ -140,6 +176,7 @@ async def receive_released(session: Session, how: ModelFormat, lengths: Sequence
         how: the model travels.
         lengths: lengths of the sum that is sent, by the number of opened rounds less 1.
         n_parties: the job's parties.
+        publish: what is to be done before parties wait for each other: the coordinator does not wait for that.
 
     Raises:
         PeerViolationError: it is not what a plan can lead to, or another party received something else.
@@ -156,13 +193,16 @@ async def receive_released(session: Session, how: ModelFormat, lengths: Sequence
         opened = await session.receive(COORDINATOR, RELEASED_STAGE, (length,))
     model = await session.receive(COORDINATOR, RELEASED_STAGE, (how.n_bytes,), np.uint8)
     received = hashlib.sha256(header.tobytes() + opened.tobytes() + model.tobytes()).digest()
-    await _compare(session, received, [party for party in range(1, n_parties + 1) if party != session.me])
-    return Released(
-        n_opened,
-        how.read(model.tobytes(), n_opened, RELEASED_STAGE),
-        opened.view(np.int64),
-        tuple(int(place) + 1 for place in np.flatnonzero(header[1:])),
-    )
+    others = [party for party in range(1, n_parties + 1) if party != session.me]
+    survivors = tuple(int(place) + 1 for place in np.flatnonzero(header[1:]))
+
+    def released() -> Released:
+        return Released(n_opened, how.read(model.tobytes(), n_opened, RELEASED_STAGE), opened.view(np.int64), survivors)
+
+    if publish is not None:
+        await publish(released())
+    await _compare(session, received, others)
+    return released()
 
 
 async def _compare(session: Session, received: bytes, others: Sequence[int]) -> None:

@@ -104,7 +104,8 @@ class FactorJobPlan(SeriesPlan):
         releases shares in one attempt of a round only. The noise of own items is drawn once per sweep.
         """
         attempts = self.params.attempts
-        stages_of = [StagesBesideVectors(number, self.n_sums, attempts) for number in range(self.n_sums)]
+        n_sums, after = self.n_sums, self.stages_after
+        stages_of = [StagesBesideVectors(number, n_sums, attempts, after) for number in range(n_sums)]
         sums = tuple(
             PlannedRelease(
                 one,
@@ -115,9 +116,9 @@ class FactorJobPlan(SeriesPlan):
             )
             for one in self.sum_noises
         )
-        items = tuple(
-            PlannedRelease(one, self.compute_members, earlier=stages_of[one.sweep]) for one in self.item_noises
-        )
+        # Items that are published at the end are made of the last sweep's noisy sums, so of the noise of these.
+        hides = [*stages_of[:-1], StagesBesideVectors(n_sums - 1, n_sums, attempts)]
+        items = tuple(PlannedRelease(one, self.compute_members, earlier=hides[one.sweep]) for one in self.item_noises)
         return items + sums
 
     @property

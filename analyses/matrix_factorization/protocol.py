@@ -32,7 +32,13 @@ from analyses.job.analysis import Analysis
 from analyses.job.job import Job
 from analyses.job.schema import BlockSchema, LocalReport, Table
 from analyses.job.survival import Survival
-from analyses.matrix_factorization.broadcast import Released, receive_released, send_released
+from analyses.matrix_factorization.broadcast import (
+    Released,
+    publish_items,
+    receive_items,
+    receive_released,
+    send_released,
+)
 from analyses.matrix_factorization.descent.descent_job_plan import DescentJobPlan, plan_descent_job
 from analyses.matrix_factorization.descent.descent_parts import DescentHost, DescentPart
 from analyses.matrix_factorization.horizontal import (
@@ -44,7 +50,7 @@ from analyses.matrix_factorization.horizontal import (
 )
 from analyses.matrix_factorization.job_plan import FactorJobPlan
 from analyses.matrix_factorization.job_plan import plan as plan_of_statistics
-from analyses.matrix_factorization.jobs.answer import answer, of_features
+from analyses.matrix_factorization.jobs.answer import answer, as_data, of_features
 from analyses.matrix_factorization.jobs.factor_params import FEWEST_PARTIES, FactorJobParams, params_of
 from analyses.matrix_factorization.jobs.forecast import forecast, signal
 from analyses.matrix_factorization.jobs.series_plan import SeriesPlan
@@ -121,7 +127,15 @@ async def party(session: Session, plan: AnyPlan, table: Table | None) -> LocalRe
     own = await session.compute(read_table, plan, table)
     part = part_of(session, plan, own)
     await contribute_to_series(session, plan.series(session), part.contribute)
-    released = await receive_released(session, plan.broadcast, plan.released_lengths, plan.n_parties)
+
+    async def publish(released: Released) -> None:
+        how = plan.publishing(released.n_opened, released.survivors).get(session.me)
+        if how is not None:
+            assert not isinstance(part, HorizontalPart)
+            await publish_items(session, how, released.n_opened, await session.compute(part.paid_items, released))
+
+    then = publish if plan.params.publish_items else None
+    released = await receive_released(session, plan.broadcast, plan.released_lengths, plan.n_parties, then)
     kept = await session.compute(part.improved_by_own, released)
     assert table.schema.ratings is not None
     return replace(own.report, kept=kept and kept | {"items_digest": table.schema.ratings.items_digest})
@@ -200,6 +214,10 @@ class VerticalPart:
         values = await session.compute(zeros_if_raised, own, self._owner.user_vector, zeros)
         return plan.within_range(sweep, values), await session.draw(plan.sum_noises[sweep], seeds)
 
+    def paid_items(self, _released: Released) -> FactorModel:
+        """Return the model of my items from the noisy sums of my last sweep: paid for, and my vector is made of it."""
+        return self._owner.items
+
     def improved_by_own(self, released: Released) -> dict[str, Any]:
         """Return stage 3: the best fit to my exact ratings, with or without the others' sums. Never sent."""
         return zeros_if_raised(self._own, lambda: self._improved(released), dict)
@@ -260,6 +278,10 @@ async def coordinator(session: Session, plan: AnyPlan) -> dict[str, Any]:
     released = hosted.released()
     await send_released(session, plan.broadcast, released, plan.n_parties, stage_s)
     more = hosted.more() if isinstance(hosted, FactorHost) else {}
+    if plan.params.publish_items:
+        formats = plan.publishing(released.n_opened, released.survivors)
+        items = await receive_items(session, formats, released.n_opened, stage_s)
+        more |= {"items": {session.names[party]: as_data(model) for party, model in items.items()}}
     return answer(plan, released.model, hosted.rounds) | more
 
 

@@ -152,12 +152,17 @@ class Owner:
         ratings: the owner's ratings by user; columns are the owner's own items. Private.
         prior: public constants.
         entropy: the source of the owner's noise.
+
+    Attributes:
+        items: offsets and vectors of its items, of the last noisy sums that it took. They follow from these sums, and
+            from what was broadcast, alone (`take_items`), and each of the sums is a release of the plan: so whoever
+            sees them beside all sums by user has seen what is paid for, and the owner may publish them.
     """
 
     def __init__(self, plan: FactorPlan, ratings: Ratings, prior: VerticalPrior, entropy: Entropy) -> None:
         self._plan, self._prior, self._entropy = plan, prior, entropy
         self._by_user = ratings
-        self._items = self.take_none()
+        self.items = self.take_none()
         self._expected: Floats = np.zeros(ratings.n_columns)
 
     def __repr__(self) -> str:
@@ -189,8 +194,8 @@ class Owner:
         """Take items at 0 for the owner's, as before the first release; return them."""
         params, n_items = self._plan.params, self._by_user.n_columns
         zeros = np.zeros((n_items, self._plan.rank), dtype=np.int64)
-        self._items = FactorModel(np.zeros(n_items, dtype=np.int64), zeros, params.factor_units)
-        return self._items
+        self.items = FactorModel(np.zeros(n_items, dtype=np.int64), zeros, params.factor_units)
+        return self.items
 
     def take_items(self, sweep: int, noisy: Integers) -> FactorModel:
         """Return offsets and vectors of the owner's items from `item_sums` with noise; `sweep` as `release_items`."""
@@ -209,12 +214,12 @@ class Owner:
                 centred, self._prior.variances(plan.rank, of_users=False), self._prior.items.residual_variance
             )
             found[:, 0] += released.expected
-        self._items = on_lattice(plan, found)
-        return self._items
+        self.items = on_lattice(plan, found)
+        return self.items
 
     def user_vector(self) -> Integers:
         """Return the sum of the owner's ratings' vectors by user, padded to all users. Private: masked."""
-        plan, items = self._plan, self._items
+        plan, items = self._plan, self.items
         return add_ratings(plan.params.rule, self._by_user, items.offsets, items.vectors, squared_length_of(plan))
 
     def own_choice(self, opened: OpenedRows, bounds: tuple[float, float], *, is_included: bool = True) -> Choice:

@@ -39,7 +39,7 @@ from analyses.matrix_factorization.horizontal import member_vector
 from analyses.matrix_factorization.ratings import Ratings
 from analyst.connection import ClientConfig, open_coordinator
 from bench.machine import describe_machine, peak_resident_bytes, processor_s
-from bench.sums.factor_devices import BOUNDS, made_up_ratings, question_of, with_values
+from bench.sums.factor_devices import BOUNDS, VANISHING, made_up_ratings, question_of, with_values
 from bench.sums.secagg import MeteredClient, WrongSumError, share_checks
 from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
 from device.budget import DeviceBudget
@@ -66,6 +66,8 @@ Integers = NDArray[np.int64]
 
 MESSAGES = 5
 """Of a member in a round, at most."""
+TOLERATED = 0.25
+"""Part of the devices that a round may lose: more than go, as those that are late are lost too."""
 PATIENCE_S = 600.0
 AMPLE = Budget(MEMBER_UNIT, "bench", 1000.0, 1e-5)
 
@@ -146,6 +148,7 @@ def asked(options: argparse.Namespace) -> FactorQuestion:
     """Return the question of the form."""
     base = question_of(options)
     changes: dict[str, Any] = {"stage_s": options.stage_s, "grace_s": options.grace_s, "attempts": 1}
+    changes["vanishing"] = int(TOLERATED * options.devices)
     if options.form == "sgd":
         changes |= {"form": "sgd", "rounds": None, "steps": options.rounds + 1, "rank": 4, "sampling_rate": 0.5}
         changes |= {"most_participations": min(2, options.rounds + 1)}
@@ -158,7 +161,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     names = [f"device-{i:04}" for i in range(1, options.devices + 1)]
     held = dict(zip(names, with_values(made_up_ratings(len(names), options.items, rng), rng), strict=True))
     n_rounds = rounds_of(question, len(names)).n_rounds
-    going = rng.choice(names, question.vanishing, replace=False)
+    going = rng.choice(names, int(VANISHING * len(names)), replace=False)
     lasts = dict(zip(going, rng.integers(0, MESSAGES * n_rounds, len(going)).tolist(), strict=True))
     keys = {name: IdentityKey(SystemEntropy()) for name in names}
     with (

@@ -56,6 +56,9 @@ class MatrixFactorizationResult(Result):
         else:
             lines += [_offset_line(fields), *_of_new_items(fields), *_ends(fields)]
             lines += [] if fields["rank"] else [OFFSETS_ALONE]
+        if "items" in fields:
+            whose = ", ".join(fields["items"]) or "nobody, as rounds were not opened"
+            lines.append(f"items published by {whose} (all values: --format json)")
         return [*lines, *closing_lines(fields)]
 
     @staticmethod

@@ -116,6 +116,7 @@ OTHERS = {
     "clustering by joint counts": ("clustering", {"counting_options": {"cells": "joint"}}, {}),
     "patterns of a sample": ("pattern-count by reports", {"method": "subsampled", "share": 0.5}, {}),
     "rounds of a factorization": ("matrix-factorization", {"rounds": 4}, {}),
+    "published items": ("matrix-factorization, vertical", {"publish_items": True}, {}),
     "steps of a descent": ("matrix-factorization, sgd", {"steps": 7}, {}),
     **{
         f"clustering by sketches, {how}": (

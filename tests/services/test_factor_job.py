@@ -94,7 +94,7 @@ def note_sent(session, sent):
         {"rank": 0},
         {"rank": 0, "features": [[float(item % 2)] for item in range(12)]},
         {"rank": 2, "rounds": 3},
-        VERTICAL,
+        {**VERTICAL, "publish_items": True},
         *SGD_WAYS.values(),
     ],
     ids=["offsets", "features", "factors", "vertical", *(f"sgd, {way}" for way in SGD_WAYS)],

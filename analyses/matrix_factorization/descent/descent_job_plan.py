@@ -121,7 +121,9 @@ class DescentJobPlan(SeriesPlan):
     def releases(self) -> tuple[PlannedRelease, ...]:
         """All rounds and the final steps; see the head of this module."""
         attempts, members, n_sums = self.params.attempts, self.compute_members, self.n_sums
-        before = [StagesBesideVectors(number, n_sums, attempts) for number in range(n_sums)]
+        before = [StagesBesideVectors(number, n_sums, attempts, self.stages_after) for number in range(n_sums)]
+        # Items that are published at the end need the noise of the last step and of the final ones to have been drawn.
+        hides = [*before[:-1], StagesBesideVectors(n_sums - 1, n_sums, attempts)]
         sums = [
             PlannedRelease(
                 one,
@@ -132,7 +134,7 @@ class DescentJobPlan(SeriesPlan):
             )
             for one in self.sum_noises
         ]
-        own = [PlannedRelease(one, members, earlier=before[one.number]) for one in self.own_noises]
+        own = [PlannedRelease(one, members, earlier=hides[one.number]) for one in self.own_noises]
         final = []
         if self.final_noise is not None:
             final = [PlannedRelease(self.final_noise, members, earlier=stages_before_vectors(n_sums, attempts))]

@@ -19,7 +19,7 @@ from analyses.matrix_factorization.broadcast import RELEASED_STAGE, Released
 from analyses.matrix_factorization.descent.descent_job_plan import DescentJobPlan
 from analyses.matrix_factorization.descent.descent_plan import DescentPlan
 from analyses.matrix_factorization.descent.horizontal_descent import HorizontalMember, fine_tuned
-from analyses.matrix_factorization.descent.projected_descent import as_floats, first_embeddings, mean_of, moved
+from analyses.matrix_factorization.descent.projected_descent import first_embeddings, mean_of, moved
 from analyses.matrix_factorization.descent.step_noise import in_pieces
 from analyses.matrix_factorization.descent.vertical_descent import VerticalMember
 from analyses.matrix_factorization.model import FactorModel, Fitted
@@ -76,6 +76,7 @@ class DescentPart:
         self._session, self._plan, self._own = session, plan, own
         self._member: HorizontalMember | VerticalMember | None = None
         self._final: Integers | None = None
+        self._items: Integers | None = None
         self._number: int | None = None
         self._values: Integers | None = None
 
@@ -110,6 +111,25 @@ class DescentPart:
         values = await session.compute(zeros_if_raised, self._own, step, partial(np.zeros_like, points))
         return plan.within_range(number, values.ravel())
 
+    def paid_items(self, released: Released) -> FactorModel:
+        """Return the model of my items after the final noisy steps: every step of theirs is paid for.
+
+        Raises:
+            PeerViolationError: what was released is no iterate.
+        """
+        points, plan = in_the_set(self._plan.descent, released.model, RELEASED_STAGE), self._plan
+        if self._items is None:
+            first = first_embeddings(plan.descent, self._own.ratings.n_columns, _OWN_ITEMS)
+            self._items = zeros_if_raised(self._own, lambda: self._finished(points, first), lambda: first)
+        return FactorModel(np.zeros(len(self._items), dtype=np.int64), self._items, plan.broadcast.units)
+
+    def _finished(self, points: Integers, first: Integers) -> Integers:
+        if not isinstance(self._member, VerticalMember):
+            return first
+        if self._final is not None:
+            self._member.finish(points, in_pieces(self._final))
+        return self._member.items
+
     def improved_by_own(self, released: Released) -> dict[str, Any]:
         """Return stage 3: my final noisy steps, or my own model, which my exact ratings have improved. Never sent.
 
@@ -119,20 +139,16 @@ class DescentPart:
             PeerViolationError: what was released is no iterate.
         """
         points = in_the_set(self._plan.descent, released.model, RELEASED_STAGE)
-        return zeros_if_raised(self._own, lambda: self._improved(points, released), dict)
+        items = self.paid_items(released) if self._plan.is_vertical else None
+        return zeros_if_raised(self._own, lambda: self._improved(points, items, released), dict)
 
-    def _improved(self, points: Integers, released: Released) -> dict[str, Any]:
+    def _improved(self, points: Integers, items_q: FactorModel | None, released: Released) -> dict[str, Any]:
         plan, ratings = self._plan, self._own.ratings
-        if not plan.is_vertical:
+        if items_q is None:
             largest = plan.descent.params.largest
             _, items = fine_tuned(plan.descent, ratings, points, OWN_SWEEPS)
             return kept_of_descent(items, largest=largest, bounds=plan.bounds, centre=plan.centre)
-        items_q = first_embeddings(plan.descent, ratings.n_columns, _OWN_ITEMS)
-        if isinstance(self._member, VerticalMember):
-            if self._final is not None:
-                self._member.finish(points, in_pieces(self._final))
-            items_q = self._member.items
-        items, users = _without_offsets(as_floats(plan.descent, items_q)), _without_offsets(released.model.vectors)
+        items, users = _without_offsets(items_q.vectors), _without_offsets(released.model.vectors)
         return kept_of_users(Fitted(users, items), bounds=plan.bounds, centre=plan.centre)
 
 

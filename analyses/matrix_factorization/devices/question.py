@@ -60,6 +60,8 @@ class FactorQuestion(PublicModel):
         vanishing: number of members that may drop out of a round, for more than 128 members. With up to 128 it follows
             from `colluding`.
         stage_s: deadline of each of the five stages of a round.
+        grace_s: once enough members have answered a stage, it is over when for so long nobody else has. Default: a
+            third of `stage_s`.
         attempts: attempts at each round, with fresh keys, if too few members answer.
         privacy: what all rounds together cost one member.
     """
@@ -89,6 +91,7 @@ class FactorQuestion(PublicModel):
     colluding: Annotated[int, Field(ge=0)] = 0
     vanishing: Annotated[int, Field(ge=0)] = 0
     stage_s: Annotated[Finite, Field(gt=0, le=3600)] = 30.0
+    grace_s: Annotated[Finite | None, Field(ge=0, le=3600, exclude_if=lambda grace_s: grace_s is None)] = None
     attempts: Annotated[int, Field(ge=1, le=8)] = 2
     privacy: PrivacyTarget
 

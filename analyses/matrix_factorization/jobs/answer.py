@@ -29,8 +29,7 @@ def answer(plan: SeriesPlan, model: FactorModel, rounds: Sequence[dict[str, Any]
         "form": plan.params.form,
         "of": "users" if plan.is_vertical else "items",
         "items_digest": None if plan.is_vertical else declared.items_digest,
-        "offsets": model.offsets_q.tolist(),
-        "vectors": model.vectors_q.tolist(),
+        **as_data(model),
         "units": model.units,
         "centre": plan.centre,
         "bounds": list(plan.bounds),
@@ -43,6 +42,11 @@ def answer(plan: SeriesPlan, model: FactorModel, rounds: Sequence[dict[str, Any]
     if plan.params.form == "sgd":
         return found
     return with_digest(found, plan.job.compute_parties if plan.is_vertical else ())
+
+
+def as_data(model: FactorModel) -> dict[str, Any]:
+    """Return a model on its lattice as JSON data."""
+    return {"offsets": model.offsets_q.tolist(), "vectors": model.vectors_q.tolist()}
 
 
 def of_features(plan: FactorJobPlan, posterior: OffsetPosterior) -> dict[str, Any]:

@@ -55,6 +55,8 @@ class FactorJobParams(PublicModel):
         features: statistics, in the horizontal setting: a row of public features of each item, in the order of the
             list. All owners declare the same. They move offsets of items with few ratings, and give new ones theirs.
         start: statistics: the model of an earlier public result (`jobs.earlier`), so that new ratings are enough.
+        publish_items: vertical: whether the result holds the model of each owner's items, which is made of noisy sums
+            that are paid for in every case. Default false: an owner keeps it.
         attempts: attempts at each round, with fresh keys, if too few parties answer.
         steps: sgd: T, rounds. Default 20.
         local_steps: sgd: T', steps between two rounds; more than 1 with noise "party" only. Default 1.
@@ -77,6 +79,7 @@ class FactorJobParams(PublicModel):
     centre: Finite | None = None
     features: Annotated[Features | None, Field(exclude_if=lambda features: features is None)] = None
     start: Annotated[EarlierModel | None, Field(exclude_if=lambda start: start is None)] = None
+    publish_items: Annotated[bool, Field(exclude_if=lambda publish_items: not publish_items)] = False
     attempts: Annotated[int, Field(ge=1, le=8)] = 2
     steps: Annotated[int, Field(ge=1, le=MAX_ROUNDS_OF_STEPS)] | None = None
     local_steps: Annotated[int, Field(ge=1, le=1000)] | None = None
@@ -96,6 +99,8 @@ class FactorJobParams(PublicModel):
                 raise ValueError(f'{name}: the form "{self.form}" has no such parameter')
         if self.features is not None and self.setting == "vertical":
             raise ValueError("features: are of items that all owners have; in the vertical setting each has its own")
+        if self.publish_items and self.setting != "vertical":
+            raise ValueError("publish_items: in the horizontal setting the result is the model of the items")
         return self
 
 

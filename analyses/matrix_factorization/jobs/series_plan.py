@@ -1,6 +1,7 @@
 """The plan of a matrix factorization as a job, as far as both forms agree: a series of masked sums, and a model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from analyses.job.plan import Plan
 from analyses.job.ratings import RatingsSchema
-from analyses.matrix_factorization.broadcast import RECEIVED_ECHO_BYTES, ModelFormat
+from analyses.matrix_factorization.broadcast import PUBLISHED_STAGE, RECEIVED_ECHO_BYTES, ModelFormat
 from analyses.matrix_factorization.jobs.factor_params import FactorJobParams, ratings_of, topology_of
 from analyses.rows.traffic import traffic_of
 from analyses.sums.noise import SumNoise
@@ -62,6 +63,26 @@ class SeriesPlan(Plan):
     def deviation_bounds(self) -> tuple[float, float]:
         """Bounds of a rating less the centre."""
         return self.bounds[0] - self.centre, self.bounds[1] - self.centre
+
+    @property
+    def stages_after(self) -> frozenset[str]:
+        """Stages of what parties send the coordinator after the series: the items that they publish."""
+        return frozenset({PUBLISHED_STAGE} if self.params.publish_items else ())
+
+    def publishing(self, n_opened: int, survivors: Sequence[int]) -> dict[int, ModelFormat]:
+        """Return the parties that publish the model of their items at the end, and how that crosses the network.
+
+        They are those whose vectors are in the last planned sum: their model is made of all noise that is paid for, and
+        everybody knows who they are. Where the series ended early there are none.
+
+        Args:
+            n_opened: how many sums were opened.
+            survivors: members whose vectors are in the last one.
+        """
+        if not self.params.publish_items or n_opened < self.n_sums:
+            return {}
+        how, by_name = self.broadcast, {schema.party: ratings_of(schema) for schema in self.schemas}
+        return {party: replace(how, n_rows=by_name[self.job.compute_parties[party - 1]].items) for party in survivors}
 
     @property
     def n_sums(self) -> int:
@@ -120,6 +141,8 @@ class SeriesPlan(Plan):
         announced(ANNOUNCEMENT_BYTES + n_released)
         for n_bytes in RECEIVED_ECHO_BYTES:
             traffic.step(pairwise(parties, n_bytes))
+        published = self.publishing(self.n_sums, parties)
+        traffic.step(Sent(party, COORDINATOR, how.n_bytes) for party, how in published.items())
         traffic.end()
         traffic.not_known.append(ATTEMPTS_ARE_NOT_KNOWN)
         return traffic

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -180,20 +181,23 @@ class StagesBesideVectors(Set[str]):
         number: number of the round.
         n_rounds: rounds of the series.
         attempts: attempts of each round.
+        after: stages after the series in which the noise of this round has nothing to hide either.
     """
 
     number: int
     n_rounds: int
     attempts: int
+    after: frozenset[str] = frozenset()
 
     def __contains__(self, stage: object) -> bool:
-        return stage in _all_stages(self.n_rounds, self.attempts) and stage not in self._own
+        is_of_series = stage in _all_stages(self.n_rounds, self.attempts) and stage not in self._own
+        return is_of_series or stage in self.after
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_all_stages(self.n_rounds, self.attempts) - self._own)
+        return chain(_all_stages(self.n_rounds, self.attempts) - self._own, self.after)
 
     def __len__(self) -> int:
-        return len(_all_stages(self.n_rounds, self.attempts)) - len(self._own)
+        return len(_all_stages(self.n_rounds, self.attempts)) - len(self._own) + len(self.after)
 
     @cached_property
     def _own(self) -> frozenset[str]:
