@@ -34,6 +34,7 @@ from dp.local_mechanism.hadamard_response import HadamardResponse
 from dp.local_mechanism.hashed_response import HashedResponse
 from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse
 from dp.local_mechanism.odds import Odds
+from dp.local_mechanism.prefix_response import PrefixResponse
 from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
@@ -247,6 +248,7 @@ _SCALINGS: dict[type, Callable[[Any, Fraction], Any]] = {
     HadamardResponse: _by_odds,
     HierarchicalResponse: _by_odds,
     HaarResponse: _by_odds,
+    PrefixResponse: _by_odds,
     RandomizedBits: _bits,
     MomentReports: _reports,
     PatternReports: _reports,

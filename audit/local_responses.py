@@ -14,6 +14,7 @@ from dp.local_mechanism.hadamard_response import HadamardResponse
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
 from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse
 from dp.local_mechanism.odds import Odds
+from dp.local_mechanism.prefix_response import PrefixResponse
 from dp.local_mechanism.public_choice import PublicChoices
 from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave
@@ -62,7 +63,7 @@ class SupportTarget(NoisyTarget):
         values: input 0 and input 1, in different nodes of all levels below the uppermost.
     """
 
-    mechanism: HashedResponse | HadamardResponse | HierarchicalResponse | HaarResponse
+    mechanism: HashedResponse | HadamardResponse | HierarchicalResponse | HaarResponse | PrefixResponse
     values: tuple[int, int]
 
     def parts(self, noise: Fraction) -> Sequence[Part]:
@@ -71,6 +72,8 @@ class SupportTarget(NoisyTarget):
         match mechanism:
             case HashedResponse():
                 levels = [_of_oracle(mechanism)]
+            case PrefixResponse():
+                levels = [_of_oracle(mechanism.oracle)] * len(mechanism.shifts)
             case HadamardResponse():
                 levels = [_of_signs(mechanism, meet=0.5)]
             case HierarchicalResponse():
@@ -99,6 +102,9 @@ class SupportTarget(NoisyTarget):
             match mechanism:
                 case HashedResponse():
                     agrees = choices.hashed(at, mechanism.n_buckets) == responses
+                case PrefixResponse():
+                    levels, functions = mechanism.asked(choices)
+                    agrees = mechanism.buckets_of(at, levels, functions) == responses
                 case HadamardResponse():
                     agrees = _entries(mechanism, at, choices) == responses
                 case HierarchicalResponse():
@@ -191,6 +197,11 @@ LOCAL_RESPONSES: dict[str, Entry] = {
         "response about a Haar coefficient, seen by anybody",
         ("distribution:haar",),
         lambda: SupportTarget(HaarResponse(16, _ODDS), (0, 15)),
+    ),
+    "prefixes": Entry(
+        "response about the first bits of an input, seen by anybody",
+        ("distribution:prefixes",),
+        lambda: SupportTarget(PrefixResponse(1 << 20, _ODDS), (0, (1 << 20) - 2)),
     ),
 }
 """The part of the table with the targets of this module."""

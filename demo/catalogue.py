@@ -200,8 +200,11 @@ DEMOS = (
         (Option("buckets", int, "Parts of the range of ages.", "parameters.buckets", (2, 1024)),),
         methods_of(
             "parameters.method",
-            "wave trapezoid triangle piecewise sign bins direct hashed hadamard tree haar masked",
-            {**dict.fromkeys(("bins", "direct", "hashed", "hadamard"), BINS), "sign": {"parameters.queries": []}},
+            "wave trapezoid triangle piecewise sign bins direct hashed hadamard tree haar prefixes masked",
+            {
+                **dict.fromkeys(("bins", "direct", "hashed", "hadamard"), BINS),
+                **{name: {"parameters.queries": []} for name in ("sign", "prefixes")},
+            },
         ),
     ),
     Demo(

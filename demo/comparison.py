@@ -39,7 +39,7 @@ from analyses.second_moments.released import ReleasedMoments
 from analyses.second_moments.spectrum import leading_components
 from demo.rating_errors import scores_of_factors
 from results.drawing.chart import Picture
-from results.kinds.distribution import density_of
+from results.kinds.distribution import PREFIXES, density_of
 from results.kinds.pca import picture_beside
 from results.registry import picture_of as picture_of_result
 
@@ -231,6 +231,10 @@ def _(plan: MomentsPlan, found: Found) -> _Scores:
 @_scores.register
 def _(plan: DistributionPlan, found: Found) -> _Scores:
     lower, upper = plan.params.known_range
+    if found.result["method"] == PREFIXES:
+        width, exact = (upper - lower) / plan.params.buckets, dict(found.reference.T.tolist())
+        of_value = [(f"share of {value:g}", share, value) for value, share, *_ in found.result["frequent"] or []]
+        return [(said, share, exact.get(round((value - lower) / width), 0.0)) for said, share, value in of_value]
     mean = ("mean", found.result["mean"], float(lower + (upper - lower) * mean_of(found.reference)))
     if found.result["probabilities"] is None:
         return [mean]

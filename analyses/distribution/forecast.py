@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.distribution.estimates.estimate import queried
+from analyses.distribution.estimates.frequent import seen_from
 from analyses.distribution.estimates.intervals import Intervals, intervals_of_counts, intervals_of_responses
 from analyses.distribution.estimates.noise_of_responses import sizes_of_levels
 from analyses.distribution.estimates.wave_estimate import most_seconds
@@ -17,6 +18,7 @@ from analyses.distribution.methods import Mechanism, OfFrequencies, Oracle
 from analyses.distribution.plan import DistributionPlan
 from analyses.job.forecast import NORMAL_95, Forecast, Quantity, Signal
 from analyses.sums.tree_counts import TreeCounts
+from dp.local_mechanism.prefix_response import PrefixResponse
 from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave
 
@@ -33,6 +35,7 @@ _OF_SIGNS = (
     "In one case all values are in the middle of the range, in the other nearly half of them at either end: the error "
     "differs little."
 )
+_OF_PREFIXES = "No other value is much more frequent."
 _OF_COUNTS = (
     "In the best case nearly all values are in the middle of the range, so dense about a quantile that it has no "
     "error, and a bucket that nobody is in comes out as 0. In the bad case they are at a bound, and about a quantile a "
@@ -67,6 +70,9 @@ def signal(plan: DistributionPlan) -> Signal | None:
         return Signal("the standard error of a count", noise, "the largest number of all rows", float(rows), "rows")
     if isinstance(mechanism, Oracle):
         noise = sqrt(float(mechanism.variance) / rows)
+        return Signal("the standard error of a share", noise, "the largest share", 1.0, "of all rows", rows_power=0.5)
+    if isinstance(mechanism, PrefixResponse):
+        noise, _ = seen_from(mechanism, rows)
         return Signal("the standard error of a share", noise, "the largest share", 1.0, "of all rows", rows_power=0.5)
     if isinstance(mechanism, Wave | SignResponse):
         noise = _error_of_mean(plan.params, mechanism, rows)
@@ -104,6 +110,10 @@ def forecast_of_responses(
         )
         why = "Shares are made a distribution, which takes off some of the error: how much depends on the values."
         return Forecast((share,), assumptions, (why,))
+    if isinstance(mechanism, PrefixResponse):
+        error, seen = seen_from(mechanism, n_responses)
+        share = Quantity("share of a frequent value", "of all rows", error, seen_from=seen, least=0.0, largest=1.0)
+        return Forecast((share,), (*assumptions, _OF_PREFIXES))
     if not isinstance(mechanism, Wave | SignResponse):
         return _of_tree(params, mechanism, n_responses, unit, assumptions)
     lower, upper = params.known_range

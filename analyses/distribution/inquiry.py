@@ -12,6 +12,7 @@ from analyses.distribution.methods import METHODS, Answered, Mechanism, Method, 
 from analyses.job.job import Finite, PublicModel
 from analyses.rows.grid import Grid
 from dp.local_mechanism.odds import MAX_INPUTS, Odds
+from dp.local_mechanism.prefix_response import MAX_VALUES
 
 Integers = NDArray[np.int64]
 
@@ -37,11 +38,12 @@ class DistributionParams(PublicModel):
     Attributes:
         range: range of the number; values outside it count as its nearer end. By default the bounds of the columns,
             which then have to agree.
-        buckets: into how many parts of equal length the range is divided.
+        buckets: into how many parts of equal length the range is divided: at most 16,384, or 2^48 for `prefixes`.
         method: how a row answers: by a wave, of which `piecewise` is the one for means; by one of two signs, about the
             mean alone (`sign`); about a bin by randomized response among all bins (`direct`), by its hash (`hashed`),
             by whichever of the two has the smaller variance (`bins`), or by one bit (`hadamard`); about a level of a
-            tree; about a Haar coefficient. Or `masked`: rows do not answer, the parties' counts are added up under
+            tree; about a Haar coefficient; about the first bits of the bucket's number, for the frequent ones of very
+            many (`prefixes`). Or `masked`: rows do not answer, the parties' counts are added up under
             masks. `analyses.distribution.methods` has an entry for each.
         bins: number of bins, for the methods about bins; it divides the buckets. Of a category with k values, coded 0
             to k - 1, `range` is 0 to k, and buckets and bins are k.
@@ -59,7 +61,7 @@ class DistributionParams(PublicModel):
     """
 
     range: Range | None = None
-    buckets: Annotated[int, Field(ge=2, le=MAX_INPUTS)] = 256
+    buckets: Annotated[int, Field(ge=2, le=MAX_VALUES)] = 256
     method: Literal[Answered, "masked"] = "wave"
     bins: Annotated[int, Field(ge=2, le=MAX_BINS)] = 32
     fine: Annotated[int, Field(ge=2, le=MAX_INPUTS)] | None = None
@@ -93,6 +95,8 @@ class DistributionParams(PublicModel):
             ValueError: the text begins with the name of the field.
         """
         lower, upper = self.known_range
+        if self.buckets > MAX_INPUTS and self.method != "prefixes":
+            raise ValueError(f"buckets: {self.method} has at most {MAX_INPUTS}; only prefixes has more")
         Grid(lower, upper, max(self.n_inputs, self.buckets))
         if self.entry.is_binned and self.buckets % self.bins:
             raise ValueError(f"bins: {self.bins} bins do not divide {self.buckets} buckets")
@@ -110,9 +114,9 @@ class DistributionParams(PublicModel):
     def _check_estimate(self) -> None:
         ways = self.entry.ways
         if self.estimate is not None and self.estimate not in ways:
-            raise ValueError(f"estimate: {self.method} has {', '.join(ways) or 'none: it tells the mean alone'}")
+            raise ValueError(f"estimate: {self.method} has {', '.join(ways) or 'none: it makes no distribution'}")
         if self.queries and not ways:
-            raise ValueError(f"queries: {self.method} tells the mean alone")
+            raise ValueError(f"queries: {self.method} makes no distribution")
         if self.tau is not None and self.way != "em":
             raise ValueError('tau: only plain expectation maximisation ends by it: estimate = "em"')
         if self.smoothing != "auto" and self.way == "em":

@@ -13,6 +13,7 @@ from dp.local_mechanism.hadamard_response import HadamardResponse
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse, frequency_oracle
 from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse
 from dp.local_mechanism.odds import Odds
+from dp.local_mechanism.prefix_response import PrefixResponse
 from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Shape, Wave
 
@@ -22,11 +23,12 @@ Oracle = DirectResponse | HashedResponse | HadamardResponse
 OfFrequencies = Oracle | HierarchicalResponse | HaarResponse
 """The mechanisms from whose responses frequencies of all inputs follow, linear in them and without bias."""
 
-Mechanism = Wave | SignResponse | OfFrequencies
+Mechanism = Wave | SignResponse | PrefixResponse | OfFrequencies
 
 Answered = Literal[
-    "wave", "trapezoid", "triangle", "piecewise", "sign", "bins", "direct", "hashed", "hadamard", "tree", "haar"
-]
+    "wave", "trapezoid", "triangle", "piecewise", "sign",
+    "bins", "direct", "hashed", "hadamard", "tree", "haar", "prefixes",
+]  # fmt: skip
 """The methods in which rows or devices answer, each for itself."""
 
 MASKED = "masked"
@@ -63,7 +65,7 @@ class Method:
     Attributes:
         mechanism: how a slot or a device answers, from the parameters and the odds, with one more input: of who has
             nothing to answer. None where nobody answers.
-        ways: ways to make a distribution of what was answered, that by default first; none where it tells a mean alone.
+        ways: ways to make a distribution of what was answered, that by default first; none where it makes none.
         options: parameters of the mechanism that only some methods have.
         is_binned: whether it asks for a bin of several buckets.
     """
@@ -106,6 +108,7 @@ METHODS: dict[str, Method] = {
     "hadamard": Method(_of_inputs(HadamardResponse), _FREQUENCIES, is_binned=True),
     "tree": Method(_of_inputs(HierarchicalResponse), _TREE),
     "haar": Method(_of_inputs(HaarResponse), _FREQUENCIES),
+    "prefixes": Method(_of_inputs(PrefixResponse), ()),
     MASKED: Method(None, _TREE),
 }
 """Name to method; `Answered` has the names of those with a mechanism."""

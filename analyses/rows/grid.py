@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 
 
+MAX_EDGES = 1 << 20
+"""Most parts whose edges are looked up; of more a number is scaled to theirs, and their length is 1 as a rule."""
+
 MAX_END = 1e100
 """Largest size of an end of a range: powers that estimates take of numbers within it are finite."""
 
@@ -34,7 +37,8 @@ class Grid:
             raise ValueError("range: the lower end must be below the upper one, and not too far from it")
         if max(abs(self.lower), abs(self.upper)) > MAX_END:
             raise ValueError(f"range: an end of it is at most {MAX_END:g} in size")
-        if not np.all(np.diff(self.edges) > 0):
+        apart = np.spacing(max(abs(self.lower), abs(self.upper))) <= (self.upper - self.lower) / self.n_parts
+        if not (apart if self.n_parts > MAX_EDGES else np.all(np.diff(self.edges) > 0)):
             raise ValueError("range, buckets: the buckets are too narrow for floating-point numbers")
 
     @property
@@ -49,5 +53,8 @@ class Grid:
             values: shape (n,), finite.
         """
         clipped = np.clip(values, self.lower, self.upper)
-        found = np.searchsorted(self.edges[1:-1], clipped, side="right").astype(np.int64)
-        return found, int(np.count_nonzero(clipped != values))
+        if self.n_parts > MAX_EDGES:
+            found = np.minimum((clipped - self.lower) * (self.n_parts / (self.upper - self.lower)), self.n_parts - 1)
+        else:
+            found = np.searchsorted(self.edges[1:-1], clipped, side="right")
+        return found.astype(np.int64), int(np.count_nonzero(clipped != values))

@@ -17,6 +17,9 @@ MAX_COARSE_PARAMETER = 25
 """Epsilon falls about like one over the root of the parameter, so above it a step moves epsilon by less than 2 %."""
 
 
+PREFIXES = "prefixes"
+"""The method whose result has frequent values, and no distribution."""
+
 ENDS = ("at_least", "at_most")
 CLOSED_MEAN = ("closed_mean", "closed_mean_error")
 
@@ -45,11 +48,13 @@ class DistributionResult(Result):
 
     @staticmethod
     def panels_of(fields: Mapping[str, Any]) -> tuple[Steps | Rows]:
-        """Return the density with its 95 % intervals, where the method has some, or the mean that alone is known.
+        """Return the density with its 95 % intervals, where the method has some; or what alone is known.
 
         Raises:
-            NothingToDrawError: that mean is not known.
+            NothingToDrawError: that mean, or any frequent value, is not known.
         """
+        if fields["method"] == PREFIXES:
+            return (_frequent_of(fields),)
         if fields["probabilities"] is None:
             return (_mean_of(fields),)
         known = fields["intervals"]
@@ -66,8 +71,12 @@ class DistributionResult(Result):
     def table(self) -> Columns:
         """Return a row per bucket: its edges, its probability, and the ends of its 95 % interval where one is known.
 
-        Of a method that tells the mean alone a row with it and its standard error.
+        Of a method that tells the mean alone a row with it and its standard error; of `prefixes` a row per frequent
+        value: its share, and the ends of its interval.
         """
+        if self.fields["method"] == PREFIXES:
+            names, found = ("value", "share", *ENDS), self.fields["frequent"] or []
+            return {name: [one[at] for one in found] for at, name in enumerate(names)}
         if self.fields["probabilities"] is None:
             return {name: [self.fields[name]] for name in ("mean", *CLOSED_MEAN)}
         edges = self.fields["edges"]
@@ -83,6 +92,10 @@ class DistributionResult(Result):
 
 def found_lines(fields: Mapping[str, Any]) -> list[str]:
     """Return mean, quantiles, queries, and what intervals are about, one line each."""
+    if fields["method"] == PREFIXES:
+        lines = [f"{PREFIXES}: about {fields['rows']:.0f} rows, {len(fields['frequent'] or [])} frequent values"]
+        lines += ["  {:.15g}: {:.4f} ({:.4f} to {:.4f})".format(*one) for one in fields["frequent"] or []]
+        return [*lines, f"  {fields['about_intervals']}"]
     known = fields["intervals"]
 
     def ends(name: str, at: int | None = None) -> str:
@@ -114,6 +127,15 @@ def found_lines(fields: Mapping[str, Any]) -> list[str]:
                 f"  The parameter of the noise is a whole number, {mu}: less epsilon may be spent than was asked for."
             )
     return lines
+
+
+def _frequent_of(fields: Mapping[str, Any]) -> Rows:
+    if not fields["frequent"]:
+        raise NothingToDrawError("there is nothing to draw: no value is seen to be frequent")
+    values, shares, lower, upper = zip(*fields["frequent"], strict=True)
+    labels, note = tuple(f"{value:.15g}" for value in values), (f"About {fields['rows']:,.0f} rows.",)
+    ends = tuple(zip(lower, upper, strict=True))
+    return Rows(title="Frequent values", axis="share", labels=labels, values=shares, intervals=ends, note=note)
 
 
 def _mean_of(fields: Mapping[str, Any]) -> Rows:

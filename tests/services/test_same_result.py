@@ -43,6 +43,7 @@ VARIANTS = {
     "distribution, tree": ("distribution", {"method": "tree", "estimate": "admm"}),
     "distribution, piecewise": ("distribution", {"method": "piecewise", "estimate": "em"}),
     "distribution, sign": ("distribution", {"method": "sign", "queries": []}),
+    "distribution, prefixes": ("distribution", {"method": "prefixes", "queries": []}),
     "distribution, haar": ("distribution", {"method": "haar"}),
     "matrix-factorization, factors": ("matrix-factorization", {"rank": 2, "rounds": 2}),
     "matrix-factorization, vertical factors": ("matrix-factorization-vertical", {"rank": 2, "rounds": 2}),

@@ -29,6 +29,12 @@ OF_BINS = (
 OF_SIGNS = "Signs tell the mean alone, of which the standard error is known."
 FEW_SIGNS = "Signs tell the mean alone, and here not that: the number of rows is hardly seen in the noise."
 
+OF_PREFIXES = (
+    "Responses about prefixes tell frequent values alone. Their intervals are of 95 % all at once, and about the "
+    "distribution that the rows are from."
+)
+FEW_PREFIXES = "No frequent value is known: too few responses tell of some level, or the rows are hardly seen."
+
 
 def about_intervals(params: DistributionParams, *, is_known: bool, is_part_known: bool) -> str:
     """Return the sentence for a result.
@@ -36,7 +42,7 @@ def about_intervals(params: DistributionParams, *, is_known: bool, is_part_known
     Args:
         params: parameters of the question.
         is_known: whether the result has intervals of its distribution.
-        is_part_known: whether it has shares of bins, or a mean in closed form.
+        is_part_known: whether it has shares of bins, a mean in closed form, or frequent values.
     """
     if params.method == MASKED:
         return OF_COUNTS if is_known else FEW_ROWS
@@ -44,6 +50,8 @@ def about_intervals(params: DistributionParams, *, is_known: bool, is_part_known
         return OF_RESPONSES + SHARES_BESIDE * is_part_known
     if params.way in ("ems", "em"):
         return OF_WAVES if params.way == "ems" else OF_EM
+    if params.method == "prefixes":
+        return OF_PREFIXES if is_part_known else FEW_PREFIXES
     if params.way is None:
         return OF_SIGNS if is_part_known else FEW_SIGNS
     return OF_BINS if params.bins < params.buckets and is_part_known else FEW_RESPONSES

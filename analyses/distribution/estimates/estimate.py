@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from analyses.distribution.estimates.about_intervals import about_intervals
 from analyses.distribution.estimates.frequencies import Floats
+from analyses.distribution.estimates.frequent import PrefixTally, frequent_values
 from analyses.distribution.estimates.intervals import (
     LEAST_DEVIATIONS,
     Intervals,
@@ -27,11 +28,12 @@ from analyses.distribution.inquiry import Inquiry
 from analyses.distribution.masked import estimate_tree
 from analyses.distribution.methods import OfFrequencies, Oracle
 from analyses.sums.tree_counts import TreeCounts
+from dp.local_mechanism.prefix_response import PrefixResponse
 from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave
 
 CLOSED = ("closed_mean", "closed_mean_error", "closed_variance", "closed_variance_error", "gain_of_a_response")
-OF_RESPONSES = (*CLOSED, "passes", "has_converged", "fit", "shares")
+OF_RESPONSES = (*CLOSED, "passes", "has_converged", "fit", "shares", "frequent")
 """What only the responses by some mechanisms tell; None in the results of other methods."""
 
 
@@ -52,6 +54,9 @@ def estimated(inquiry: Inquiry, tally: Tally) -> dict[str, Any]:
     if isinstance(mechanism, SignResponse):
         assert isinstance(tally, CountedTally)
         return _of_signs(inquiry, mechanism, tally)
+    if isinstance(mechanism, PrefixResponse):
+        assert isinstance(tally, PrefixTally)
+        return _of_prefixes(inquiry, tally)
     return _of_frequencies(inquiry, mechanism, cast(FrequencyTally, tally))
 
 
@@ -94,7 +99,7 @@ def described(
         one lie can move the mean, or None where the rows are hardly seen; `fit`, by how many standard deviations the
         responses differ from what the estimate says of them, and `passes`; where steps lead to the estimate
         `has_converged`; for bins `shares`, [share, lower, upper] of each, without bias, or None where the rows are
-        hardly seen. See `_of_signs` for the mean alone.
+        hardly seen. See `_of_signs` for the mean alone, and `_of_prefixes` for frequent values.
     """
     lower, width = float(inquiry.edges[0]), float(inquiry.edges[-1] - inquiry.edges[0])
     found = statistics(inquiry, probabilities)
@@ -198,6 +203,35 @@ def _of_signs(inquiry: Inquiry, mechanism: SignResponse, tally: CountedTally) ->
         "mean": (lower + upper) / 2 if mean is None else min(upper, max(lower, mean)),
         **dict.fromkeys(("probabilities", "variance")),
         "quantiles": [],
+    }
+
+
+def _of_prefixes(inquiry: Inquiry, tally: PrefixTally) -> dict[str, Any]:
+    """Return the frequent values, and nothing else of the distribution.
+
+    Returns:
+        As `described`: `edges`, the ends of the range; `frequent`, [value, share, lower, upper] of each value whose
+        share is above 0 beyond doubt, the value being the lower edge of its bucket, the intervals of 95 % all at once;
+        None where the rows are hardly seen. No probabilities, mean, variance, quantiles, queries.
+    """
+    lower, upper = inquiry.params.known_range
+    width, found = (upper - lower) / inquiry.params.buckets, frequent_values(tally)
+    listed = None
+    if found is not None:
+        values = lower + width * found.values.astype(np.float64)
+        listed = np.column_stack([values, found.shares]).tolist()
+    return {
+        "analysis": "distribution",
+        "method": inquiry.params.method,
+        "estimate": None,
+        "edges": [lower, upper],
+        **dict.fromkeys(("probabilities", "mean", "variance", "intervals")),
+        "quantiles": [],
+        "queries": [],
+        "about_intervals": about_intervals(inquiry.params, is_known=False, is_part_known=listed is not None),
+        "rows": 0.0 if found is None else tally.n_responses * min(1.0, found.present),
+        **dict.fromkeys(OF_RESPONSES),
+        "frequent": listed,
     }
 
 

@@ -17,11 +17,13 @@ from analyses.distribution.estimates.frequencies import (
     signs_by_row,
     support_of,
 )
+from analyses.distribution.estimates.frequent import PrefixTally
 from analyses.distribution.estimates.tree_estimate import least_squares
 from analyses.distribution.methods import Mechanism
 from dp.local_mechanism.hadamard_response import HadamardResponse
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse
 from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse
+from dp.local_mechanism.prefix_response import PrefixResponse
 from dp.local_mechanism.public_choice import PublicChoices
 from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave
@@ -230,7 +232,7 @@ class HaarTally:
         return tuple(tally.n_responses for tally in self._tallies)
 
 
-def tally_of(mechanism: Mechanism) -> CountedTally | FrequencyTally:
+def tally_of(mechanism: Mechanism) -> CountedTally | PrefixTally | FrequencyTally:
     """Return the empty tally of a mechanism."""
     match mechanism:
         case Wave() | SignResponse():
@@ -243,4 +245,6 @@ def tally_of(mechanism: Mechanism) -> CountedTally | FrequencyTally:
             return SignTally(mechanism)
         case HierarchicalResponse():
             return TreeTally(mechanism)
+        case PrefixResponse():
+            return PrefixTally(mechanism)
     return HaarTally(mechanism)

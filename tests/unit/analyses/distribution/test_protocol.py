@@ -140,6 +140,30 @@ async def test_what_an_entry_says_of_a_method_is_all_that_its_job_follows_from(m
         planned(method="triangle", half_width=0.1)
 
 
+async def test_prefixes_tell_the_frequent_ones_of_very_many_values_and_nothing_else():
+    rng, most, n = np.random.default_rng(5), 1 << 48, 4000
+    columns = (ColumnSchema(name="wage", lower=0.0, upper=float(most)),)
+    common = {7: 0.4, most - 1: 0.3}
+    chosen = [rng.choice([*common, -1], n, p=[*common.values(), 0.3]) for _ in PARTIES]
+    values = [np.where(found < 0, rng.integers(0, most, n), found).astype(np.float64) for found in chosen]
+    tables = {
+        name: Table(BlockSchema(party=name, columns=columns, rows=(1, 5000)), of_party[:, None])
+        for name, of_party in zip(PARTIES, values, strict=True)
+    }
+    run = await run_locally(
+        job_of(8.0, method="prefixes", range=[0, most], buckets=most), tables, entropy_of=entropy_of
+    )
+    result, exact = run.result, dict(reference(list(tables.values()), run.plan).T.tolist())
+    assert [value for value, *_ in result["frequent"]] == list(common)
+    assert all(lower < exact[value] < upper < lower + 0.3 for value, _, lower, upper in result["frequent"])
+    assert result["rows"] == pytest.approx(12_000, abs=1_500)
+    assert [result[name] for name in ("probabilities", "mean", "variance", "estimate", "intervals")] == [None] * 5
+    assert any("281474976710655: 0." in line for line in lines_of("distribution", result))
+    (panel,) = picture_of(result).panels
+    assert panel.labels == ("7", "281474976710655")
+    assert DistributionResult(run.plan.job, result).table()["value"] == [float(value) for value in common]
+
+
 async def test_signs_tell_the_mean_of_all_rows_and_nothing_else():
     tables = tables_of()
     run = await run_locally(job_of(method="sign"), tables, entropy_of=entropy_of)
@@ -170,6 +194,11 @@ async def test_without_noise_to_speak_of_every_method_finds_what_it_asks_for(met
     extra = {} if method == "sign" else {"smoothing": 1}
     run = await run_locally(job_of(16.0, method=method, buckets=8, bins=8, **extra), tables, entropy_of=entropy_of)
     result, truth = run.result, reference(list(tables.values()), run.plan)
+    if method == "prefixes":
+        assert dict(zip(*truth.tolist(), strict=True)) == {
+            value: pytest.approx(share, abs=0.03) for value, share, *_ in result["frequent"]
+        }
+        return
     mean = float(truth @ (np.arange(8) + 0.5))
     if method == "sign":
         assert result["closed_mean"] == pytest.approx(mean, abs=0.08)
@@ -303,8 +332,10 @@ async def test_a_response_that_is_no_output_is_refused_and_its_sender_named():
         ({"tau": 0.0, "estimate": "em"}, "parameters.tau"),
         ({"estimate": "isotonic"}, "parameters.estimate: wave has ems, em"),
         ({"method": "haar", "estimate": "admm"}, "parameters.estimate: haar has isotonic, norm-sub"),
+        ({"method": "wave", "buckets": 1 << 15}, "parameters.buckets: wave has at most 16384; only prefixes"),
+        ({"method": "prefixes", "queries": [[1.0, 5.0]]}, "parameters.queries: prefixes makes no distribution"),
         ({"method": "sign", "estimate": "ems"}, "parameters.estimate: sign has none"),
-        ({"method": "sign", "queries": [[1.0, 5.0]]}, "parameters.queries: sign tells the mean alone"),
+        ({"method": "sign", "queries": [[1.0, 5.0]]}, "parameters.queries: sign makes no distribution"),
         ({"half_width": 0.51}, "parameters.half_width"),
         ({"method": "piecewise", "half_width": 0.1}, "parameters.half_width: piecewise has none"),
         ({"top": 0.5}, "parameters.top: wave has none; only trapezoid"),

@@ -243,7 +243,7 @@ def test_a_fixed_record_has_one_response_per_mechanism_for_ever(tmp_path):
             assert committed(device) == min(at, 6)
 
 
-@pytest.mark.parametrize("method", ["tree", "haar"])
+@pytest.mark.parametrize("method", ["tree", "haar", "prefixes"])
 def test_a_fixed_record_answers_no_mechanism_that_chooses_anew(tmp_path, method):
     with survey_device(tmp_path, fixed=frozenset({"wage"})) as device:
         with pytest.raises(JobError, match="the record is fixed"):

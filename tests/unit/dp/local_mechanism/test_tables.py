@@ -10,6 +10,7 @@ from dp.local_mechanism.hadamard_response import HadamardResponse
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse, frequency_oracle
 from dp.local_mechanism.hierarchy import HaarResponse, HierarchicalResponse, level_sizes
 from dp.local_mechanism.odds import Odds
+from dp.local_mechanism.prefix_response import PrefixResponse
 from dp.local_mechanism.public_choice import PublicChoices
 from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave, best_half_width, relative_half_width
@@ -210,6 +211,7 @@ def test_a_value_that_is_no_input_is_refused(bad):
         DirectResponse(5, odds),
         HierarchicalResponse(5, odds),
         HaarResponse(5, odds),
+        PrefixResponse(5, odds),
     ):
         with pytest.raises(ValueError, match="outside"):
             mechanism.respond(values, choices, source)
