@@ -110,8 +110,8 @@ class Okvs:
         is_core[order] = False
         if is_core.any():
             self._solve_core(table, slots[is_core], dense[is_core], values[is_core])
-        table[pivots] = values[order]
-        kernels.fill_peeled(table, slots, dense, order, pivots)
+        table[pivots] = self._with_dense(values[order], dense[order], table)
+        kernels.fill_peeled(table, slots, order, pivots)
         return table
 
     def decode(self, seeds: NDArray[np.uint8], table: Words) -> Words:
@@ -127,8 +127,13 @@ class Okvs:
         if table.shape != self.shape or table.dtype != np.uint64:
             raise ShapeError(f"the table of a store is uint64 of shape {self.shape}, not {table.shape}")
         slots, dense = self._rows_of(seeds)
-        out = np.zeros((len(slots), self.n_words), dtype=np.uint64)
-        kernels.add_decoded(out, np.ascontiguousarray(table), slots, dense)
+        out = self._with_dense(np.zeros((len(slots), self.n_words), dtype=np.uint64), dense, table)
+        kernels.add_decoded(out, np.ascontiguousarray(table), slots)
+        return out
+
+    def _with_dense(self, out: Words, dense: Words, table: Words) -> Words:
+        """Add to each row of `out`, in place, the dense rows of its key."""
+        kernels.add_chosen(out, dense[:, None], sums_by_byte(table[-kernels.DENSE_ROWS :]))
         return out
 
     def _rows_of(self, seeds: NDArray[np.uint8]) -> tuple[NDArray[np.int64], Words]:
@@ -161,6 +166,14 @@ class Okvs:
         for row in range(n):
             free = table[rows[reduced[row] & is_free]]
             table[rows[leading[row]]] = rights[row] ^ np.bitwise_xor.reduce(free, axis=0)
+
+
+def sums_by_byte(rows: Words) -> Words:
+    """Return the sums of rows that the 256 values of each byte of a choice name, shape (256 b, w) for 8 b rows."""
+    sums = np.zeros((-(-len(rows) // 8), 256, rows.shape[1]), dtype=np.uint64)
+    for place, row in enumerate(rows):
+        sums[place // 8, (np.arange(256) >> place % 8) & 1 == 1] ^= row
+    return sums.reshape(-1, rows.shape[1])
 
 
 def _refuse_equal(seeds: NDArray[np.uint8]) -> None:

@@ -1,7 +1,7 @@
 """Compiled loops of the oblivious key-value store: peeling, elimination, filling and reading of its table.
 
-Key i has three slots, `slots[i]`, and 64 dense bits, `dense[i]`: bit j stands for row `n_slots + j` of the table. Rows
-of the table and values are of w words and are added by XOR. No loop allocates memory or clears it: what has to be zero
+Key i has three slots, `slots[i]`, and 64 dense bits: bit j stands for row `n_slots + j` of the table. Rows of the table
+and values are of w words and are added by XOR. No loop allocates memory or clears it: what has to be zero
 before is said so (`mpc.machine_code`).
 """
 
@@ -20,7 +20,6 @@ DENSE_ROWS = 64
 _WORD_BITS = 64
 
 _SLOTS = Array("int64", 2)
-_DENSE = Array("uint64")
 _INDEX = Array("int64")
 _WRITTEN_INDEX = Array("int64", is_written=True)
 _MATRIX = Array("uint64", 2)
@@ -107,40 +106,46 @@ def eliminate(bits: Words, values: Words, n_columns: int, pivot_columns: Integer
     return rank
 
 
-@inlined
-def _add_others(out: Any, row: Any, table: Any, slots: Any, bits: Any, i: Any, pivot: Any) -> None:
-    """Add to a row of `out` the rows of the table that belong to key i, all but `pivot`."""
-    for k in range(SLOTS_PER_KEY):
-        slot = slots[i, k]
-        if slot != pivot:
-            for c in range(table.shape[1]):
-                out[row, c] ^= table[slot, c]
-    for j in range(DENSE_ROWS):
-        keep = np.uint64(0) - (
-            (bits >> np.uint64(j)) & np.uint64(1)
-        )  # no branch, which would be guessed wrong half the time
-        for c in range(table.shape[1]):
-            out[row, c] ^= table[table.shape[0] - DENSE_ROWS + j, c] & keep
+@kernel(_WRITTEN_MATRIX, _MATRIX, _MATRIX)
+def add_chosen(out: Words, choices: Words, by_byte: Words) -> None:
+    """Add to each row of `out` the sum of the rows that its choices name, a table row for each byte of them.
+
+    Args:
+        out: shape (n, w).
+        choices: shape (n, m).
+        by_byte: shape (256 b, w): sums of rows that the 256 values of each of the first b bytes of choices name.
+    """
+    n_bytes = by_byte.shape[0] // 256
+    for i in range(choices.shape[0]):
+        for b in range(n_bytes):
+            value = (choices[i, b // 8] >> np.uint64(8 * (b % 8))) & np.uint64(255)
+            row = 256 * b + np.int64(value)
+            for c in range(out.shape[1]):
+                out[i, c] ^= by_byte[row, c]
 
 
-@kernel(_WRITTEN_MATRIX, _SLOTS, _DENSE, _INDEX, _INDEX)
-def fill_peeled(table: Words, slots: Integers, dense: Words, order: Integers, pivots: Integers) -> None:
+@kernel(_WRITTEN_MATRIX, _SLOTS, _INDEX, _INDEX)
+def fill_peeled(table: Words, slots: Integers, order: Integers, pivots: Integers) -> None:
     """Give the pivot of each peeled key, the last one first, what makes the key decode to its value.
 
     Args:
-        table: shape (n_slots + 64, w), filled; each pivot holds its key's value.
+        table: shape (n_slots + 64, w), filled; each pivot holds its key's value, less what its dense rows add.
         slots: shape (n, 3).
-        dense: shape (n,).
         order: the keys that were peeled, from `peel`.
         pivots: pivot of each key of `order`.
     """
     for place in range(order.size - 1, -1, -1):
-        i, pivot = order[place], pivots[place]
-        _add_others(table, pivot, table, slots, dense[i], i, pivot)
+        pivot = pivots[place]
+        for k in range(SLOTS_PER_KEY):
+            slot = slots[order[place], k]
+            if slot != pivot:
+                for c in range(table.shape[1]):
+                    table[pivot, c] ^= table[slot, c]
 
 
-@kernel(_WRITTEN_MATRIX, _MATRIX, _SLOTS, _DENSE)
-def add_decoded(out: Words, table: Words, slots: Integers, dense: Words) -> None:
-    """Add to each row of `out` what its key decodes to; shapes as of `fill_peeled`, `out` has one row per key."""
+@kernel(_WRITTEN_MATRIX, _MATRIX, _SLOTS)
+def add_decoded(out: Words, table: Words, slots: Integers) -> None:
+    """Add to each row of `out` the three rows of the table that its key has in the sparse part."""
     for i in range(slots.shape[0]):
-        _add_others(out, i, table, slots, dense[i], i, np.int64(-1))
+        for c in range(table.shape[1]):
+            out[i, c] ^= table[slots[i, 0], c] ^ table[slots[i, 1], c] ^ table[slots[i, 2], c]

@@ -10,16 +10,16 @@ and independent, and those of different ids are independent. Who colludes with s
 same then holds among the others, whose XOR is a value that the colluders know.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc.bulk_hash import hashes
 from mpc.errors import LocalFaultError
 from mpc.matching.group import Bytes
-from mpc.matching.oprf import ID_BYTES, PAD_WORDS
+from mpc.matching.oprf import PAD_WORDS
 from mpc.protocol.pairwise import PairwiseSecret
 
 _LABEL = "matching/zero sharing"
@@ -47,11 +47,8 @@ class ZeroSharing:
     def values(self, ids: Bytes) -> NDArray[np.uint64]:
         """Return s_me of ids of shape (n, 32): shape (n, 2), uint64."""
         total = np.zeros((len(ids), PAD_WORDS), dtype=np.uint64)
-        data = np.ascontiguousarray(ids).tobytes()
-        rows = [data[start : start + ID_BYTES] for start in range(0, len(data), ID_BYTES)]
         for key in self._keys:
-            digests = b"".join([hashlib.blake2b(row, digest_size=8 * PAD_WORDS, key=key).digest() for row in rows])
-            total ^= np.frombuffer(digests, dtype="<u8").reshape(-1, PAD_WORDS)
+            total ^= hashes(ids, 8 * PAD_WORDS, key=key).view("<u8")
         return total
 
     def __repr__(self) -> str:

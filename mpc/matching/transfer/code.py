@@ -10,6 +10,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc.matching.okvs import sums_by_byte
+
 Words = NDArray[np.uint64]
 
 DIMENSION, LENGTH, DISTANCE = 76, 472, 132
@@ -17,7 +19,6 @@ CODE_BYTES = LENGTH // 8
 WORDS, CODE_WORDS = 2, 8
 """Words of a message of the code, and of a code word with zeros behind it."""
 
-GROUPS = -(-DIMENSION // 8)
 _ORDER, _POLYNOMIAL, _DESIGNED = 511, 0b1000010001, 171  # x^9 + x^4 + 1 is primitive
 
 
@@ -51,9 +52,5 @@ def generator() -> tuple[int, ...]:
 @cache
 def table() -> Words:
     """Return the code words of all bytes at each of the places of a message, shape (10 * 256, 8)."""
-    words = np.zeros((GROUPS, 256, CODE_WORDS), dtype=np.uint64)
-    for place, word in enumerate(generator()):
-        row = np.frombuffer(word.to_bytes(8 * CODE_WORDS, "little"), dtype="<u8")
-        group, bit = divmod(place, 8)
-        words[group, (np.arange(256) >> bit) & 1 == 1] ^= row
-    return words.reshape(-1, CODE_WORDS)
+    words = b"".join(word.to_bytes(8 * CODE_WORDS, "little") for word in generator())
+    return sums_by_byte(np.frombuffer(words, dtype="<u8").reshape(-1, CODE_WORDS))

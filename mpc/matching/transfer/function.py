@@ -42,9 +42,11 @@ from numpy.typing import NDArray
 
 from entropy import Entropy, KeyStream
 from entropy.stream import KEY_BYTES
+from mpc.bulk_hash import hashes
 from mpc.errors import ProtocolError
 from mpc.matching.group import Bytes
 from mpc.matching.okvs import SEED_BYTES, Okvs
+from mpc.matching.okvs_kernels import add_chosen
 from mpc.matching.oprf import PAD_WORDS, TAG_BYTES, Values
 from mpc.matching.transfer import kernels
 from mpc.matching.transfer.code import CODE_BYTES, CODE_WORDS, WORDS, masked, table
@@ -79,7 +81,7 @@ class Places:
     """
 
     def __init__(self, ids: Bytes, salt: bytes) -> None:
-        hashed = _hashes(ids, 64, salt, b"moiety place")
+        hashed = hashes(ids, 64, salt=salt, person=b"moiety place")
         self.ids = ids
         self.seeds = np.ascontiguousarray(hashed[:, :SEED_BYTES])
         self.points = masked(_words(hashed[:, SEED_BYTES : SEED_BYTES + 8 * WORDS]))
@@ -87,7 +89,7 @@ class Places:
     def values(self, salt: bytes, rows: Words) -> Values:
         """Return the function of my ids from what is hashed with them, shape (n, 8). Its seeds are those of the ids."""
         both = np.concatenate([self.ids, np.ascontiguousarray(rows, dtype="<u8").view(np.uint8)], axis=1)
-        hashed = _hashes(both, 8 * PAD_WORDS + TAG_BYTES, salt, b"moiety function")
+        hashed = hashes(both, 8 * PAD_WORDS + TAG_BYTES, salt=salt, person=b"moiety function")
         pads = _words(hashed[:, : 8 * PAD_WORDS])
         return Values(self.seeds, pads, np.ascontiguousarray(hashed[:, 8 * PAD_WORDS :]))
 
@@ -129,7 +131,7 @@ class LeaderEnd:
         n = len(rows)
         first, second = (_drawn_rows(streams, n) for streams in self._streams)
         second ^= first
-        kernels.add_encoded(second, rows, table())
+        add_chosen(second, rows, table())
         sent = _cut(second)
         chosen = _choices(sent, self._salt)
         sums = np.concatenate([_summed(some, chosen) for some in (rows, first)], axis=1)
@@ -184,7 +186,7 @@ class HolderEnd:
     def _chosen(self, messages: Words) -> Words:
         """Return s * C of messages."""
         words = np.zeros((len(messages), CODE_WORDS), dtype=np.uint64)
-        kernels.add_encoded(words, messages, table())
+        add_chosen(words, messages, table())
         words &= self._word
         return words
 
@@ -227,13 +229,6 @@ def _summed(rows: Words, choices: Words) -> Words:
     has_bit = [np.flatnonzero((np.arange(256) >> bit) & 1) for bit in range(8)]
     sums = np.stack([np.bitwise_xor.reduce(of_bytes[:, some], axis=1) for some in has_bit], axis=1)
     return np.ascontiguousarray(sums.reshape(SUMS, -1))
-
-
-def _hashes(rows: Bytes, n_bytes: int, salt: bytes, person: bytes) -> Bytes:
-    data, width = np.ascontiguousarray(rows).tobytes(), rows.shape[1]
-    parts = [data[start : start + width] for start in range(0, len(data), width)]
-    hashed = b"".join([hashlib.blake2b(one, digest_size=n_bytes, salt=salt, person=person).digest() for one in parts])
-    return np.frombuffer(hashed, dtype=np.uint8).reshape(-1, n_bytes)
 
 
 def _words(rows: Bytes) -> Words:

@@ -1,4 +1,4 @@
-"""Compiled loops of extended transfers: transposition of bits, the code, and sums of rows at random."""
+"""Compiled loops of extended transfers: transposition of bits, and sums of rows at random."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,24 +37,6 @@ def transpose(rows: Words, columns: Words, square: Words) -> None:
                 mask ^= mask << np.uint64(half)
             for k in range(_BITS):
                 rows[_BITS * w + k, g] = square[k]
-
-
-@kernel(_WRITTEN, _MATRIX, _MATRIX)
-def add_encoded(out: Words, messages: Words, table: Words) -> None:
-    """Add to each row of `out` the code word of a message.
-
-    Args:
-        out: shape (n, c).
-        messages: shape (n, m).
-        table: shape (256 b, c): code words of the 256 values of each of the first b bytes of a message.
-    """
-    n_bytes = table.shape[0] // 256
-    for i in range(messages.shape[0]):
-        for b in range(n_bytes):
-            value = (messages[i, b // 8] >> np.uint64(8 * (b % 8))) & np.uint64(255)
-            row = 256 * b + np.int64(value)
-            for c in range(out.shape[1]):
-                out[i, c] ^= table[row, c]
 
 
 @kernel(_WRITTEN, _MATRIX, _MATRIX)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mpc.matching.okvs_kernels import add_chosen
 from mpc.matching.transfer import code, kernels
 
 RNG = np.random.default_rng(0)
@@ -50,7 +51,7 @@ def bits(rows: np.ndarray) -> np.ndarray:
 def test_words_of_the_code_are_sums_of_the_generators_rows_and_differ_in_132_places():
     messages = code.masked(RNG.integers(0, 1 << 64, (300, 2), dtype=np.uint64))
     found = np.ones((300, 8), dtype=np.uint64)
-    kernels.add_encoded(found, messages, code.table())
+    add_chosen(found, messages, code.table())
     found ^= np.uint64(1)
     rows = [np.frombuffer(row.to_bytes(64, "little"), np.uint8) for row in code.generator()]
     generator = np.unpackbits(np.array(rows), axis=1, bitorder="little")

@@ -121,18 +121,18 @@ def test_a_row_that_is_no_word_of_the_code_is_refused(n_places):
     """In a place whose bit of s is one: where it is zero, nothing of what was changed reaches the holder."""
     leader, holder = ends(10)
     places = Places(ids_of(range(10)), SALT)
-    extended = function.kernels.add_encoded
+    extended = function.add_chosen
 
     def off(out, messages, table):
         extended(out, messages, table)
         for place in np.flatnonzero(CHOICES)[:n_places]:
             out[3, place // 64] ^= np.uint64(1 << int(place % 64))
 
-    function.kernels.add_encoded = off
+    function.add_chosen = off
     try:
         sent, check, _ = leader.extend(places, stored(places, 10, ENTROPY))
     finally:
-        function.kernels.add_encoded = extended
+        function.add_chosen = extended
     with pytest.raises(CheckFailedError):
         holder.evaluate(places, sent, check)
 
