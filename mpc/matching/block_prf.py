@@ -1,14 +1,13 @@
-"""Pseudorandom functions of many short inputs at once: AES on arrays of 16-byte blocks, and SHAKE-256 to lengthen.
+"""Pseudorandom functions of many short inputs at once: AES on arrays of 16-byte blocks, and BLAKE2b to lengthen.
 
 A block is a row of 16 bytes. The functions take and return whole arrays, so that a million values take a second.
 """
-
-import hashlib
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
+from mpc.bulk_hash import MOST_BYTES, hashes
 from mpc.errors import ShapeError
 
 Bytes = NDArray[np.uint8]
@@ -56,18 +55,16 @@ def mac(key: bytes, *blocks: Bytes) -> Bytes:
 
 
 def lengthen(keys: Bytes, purpose: str, n_bytes: int) -> Bytes:
-    """Return so many pseudorandom bytes for each 16-byte key, shape (n, n_bytes): SHAKE-256 of purpose and key.
+    """Return so many pseudorandom bytes for each 16-byte key, shape (n, n_bytes): BLAKE2b of purpose, key and place.
 
     Args:
         keys: shape (n, 16), pseudorandom.
-        purpose: two different purposes give unrelated bytes; public.
+        purpose: two different purposes give unrelated bytes; public, at most 64 bytes.
         n_bytes: bytes for each key.
     """
-    prefix = hashlib.shake_256(len(purpose).to_bytes(8, "big") + purpose.encode())
-    packed = np.ascontiguousarray(keys).tobytes()
-    out = bytearray(len(keys) * n_bytes)
-    for number in range(len(keys)):
-        state = prefix.copy()
-        state.update(packed[number * BLOCK_BYTES : (number + 1) * BLOCK_BYTES])
-        out[number * n_bytes : (number + 1) * n_bytes] = state.digest(n_bytes)
-    return np.frombuffer(out, dtype=np.uint8).reshape(len(keys), n_bytes)
+    places = range(-(-n_bytes // MOST_BYTES))
+    out = np.empty((len(keys), len(places), MOST_BYTES), dtype=np.uint8)
+    for place in places:
+        numbered = np.concatenate([keys, np.broadcast_to(block_of_numbers(np.array([place])), keys.shape)], axis=1)
+        out[:, place] = hashes(numbered, MOST_BYTES, key=purpose.encode(), person=b"moiety lengthen")
+    return out.reshape(len(keys), len(places) * MOST_BYTES)[:, :n_bytes]

@@ -31,12 +31,15 @@ def test_numbers_are_told_apart_and_blocks_hold_them():
     assert [int.from_bytes(row.tobytes(), "little") for row in blocks] == [4, 5, 1 << 40]
 
 
-def test_bytes_are_those_of_shake_for_each_purpose():
+def test_bytes_are_those_of_blake2b_at_each_place_and_for_each_purpose():
     keys = encipher(KEY, block_of_numbers(np.arange(100)))
-    out = lengthen(keys, "pads", 40)
-    assert out.shape == (100, 40)
-    assert out[7].tobytes() == hashlib.shake_256((4).to_bytes(8, "big") + b"pads" + keys[7].tobytes()).digest(40)
-    assert not (out == lengthen(keys, "seeds", 40)).all(axis=1).any()
+    out = lengthen(keys, "pads", 140)
+    assert out.shape == (100, 140)
+    for place in range(3):
+        row = keys[7].tobytes() + place.to_bytes(16, "little")
+        digest = hashlib.blake2b(row, key=b"pads", person=b"moiety lengthen").digest()
+        assert out[7, 64 * place : 64 * (place + 1)].tobytes() == digest[: 140 - 64 * place]
+    assert not (out == lengthen(keys, "seeds", 140)).all(axis=1).any()
     assert lengthen(keys[:0], "pads", 40).shape == (0, 40)
 
 
