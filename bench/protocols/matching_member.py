@@ -24,9 +24,8 @@ from transport.messages.mesh import MeshConfig, join_mesh
 N_MEASURED = 20_000
 
 
-def ids_of(party: int, n_ids: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return a party's ids in an order of its own, and where those stand that all have: half of them."""
-    n_common = n_ids // 2
+def ids_of(party: int, n_ids: int, n_common: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return a party's ids in an order of its own, and where those stand that all have."""
     common = np.random.default_rng(0).integers(0, 256, (n_common, 32), dtype=np.uint8)
     generator = np.random.default_rng(party)
     own = generator.integers(0, 256, (n_ids - n_common, 32), dtype=np.uint8)
@@ -54,7 +53,7 @@ async def measure(config: MeshConfig, n_ids: int, *, strict: bool) -> dict[str, 
         points = hash_to_points(messages, b"measured")
         hash_us = microseconds_each(lambda some: hash_to_points(some, b"measured"), messages)
         exponentiation_us = microseconds_each(key.multiply, points)
-        ids, common = ids_of(session.me, n_ids)
+        ids, common = ids_of(session.me, n_ids, n_ids // 2)
         resident_before = resident_bytes()
         await confirm_pairwise_secrets(session, secrets)  # all are ready
         multiply = Scalar.multiply

@@ -26,16 +26,17 @@ LARGEST = 1 << 20
 """Bound of the integers in the rows."""
 
 
-async def measure(config: MeshConfig, n_rows: int, n_columns: int, n_primes: int) -> dict[str, Any]:
+async def measure(config: MeshConfig, most_rows: list[int], n_columns: int, n_primes: int) -> dict[str, Any]:
     owners = tuple(range(1, len(config.names) + 1))
-    async with join_mesh(config, program=f"secret matching {n_rows} {n_columns} {n_primes}") as session:
+    sizes = dict(zip(owners, most_rows, strict=True))
+    async with join_mesh(config, program=f"secret matching {most_rows} {n_columns} {n_primes}") as session:
         field = ResidueField(n_primes)
-        ids, common = ids_of(session.me, n_rows)
-        rows = np.random.default_rng(session.me).integers(-LARGEST, LARGEST, (n_rows, n_columns))
+        ids, common = ids_of(session.me, sizes[session.me], min(most_rows) // 2)
+        rows = np.random.default_rng(session.me).integers(-LARGEST, LARGEST, (sizes[session.me], n_columns))
         c = await Computation.start(session, field, len(owners), 1)
         resident_before, sent_before = resident_bytes(), sum(session.bytes_sent.values())
         started_s, processor_before_s = time.perf_counter(), time.process_time()
-        match = await match_secretly(c, SecretTerms(owners, dict.fromkeys(owners, n_rows), len(owners)), ids)
+        match = await match_secretly(c, SecretTerms(owners, sizes, len(owners)), ids)
         matched_s, matched_processor_s = time.perf_counter() - started_s, time.process_time() - processor_before_s
         shared = await match.share_rows(dict.fromkeys(owners, n_columns), rows.__getitem__, height=HEIGHT)
         total: SharedArray | None = None
@@ -69,7 +70,7 @@ async def measure(config: MeshConfig, n_rows: int, n_columns: int, n_primes: int
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("config", type=Path)
-    parser.add_argument("--rows", type=int, required=True)
+    parser.add_argument("--rows", type=int, nargs="+", required=True, help="of each party")
     parser.add_argument("--columns", type=int, required=True)
     parser.add_argument("--primes", type=int, required=True)
     options = parser.parse_args()
