@@ -102,10 +102,9 @@ def fit_users(ratings: Ratings, items: Floats, largest: float, n_steps: int = _F
     found = np.full((ratings.n_rows, items.shape[1]), (largest / 2 / items.shape[1]) ** 0.5)
     squared = np.bincount(rows, np.einsum("ij,ij->i", vectors, vectors), ratings.n_rows)
     rate = 1.0 / (squared + 1.0)[:, None]
+    shape = ratings.n_rows, len(items)
+    residuals = scipy.sparse.csr_array((ratings.deviations, ratings.columns, ratings.starts), shape)
     for _ in range(n_steps):
-        residuals = ratings.deviations - np.einsum("ij,ij->i", found[rows], vectors)
-        gradient = (
-            scipy.sparse.csr_array((residuals, ratings.columns, ratings.starts), (ratings.n_rows, len(items))) @ items
-        )
-        found = project(found + rate * gradient, largest)
+        residuals.data = ratings.deviations - np.einsum("ij,ij->i", found[rows], vectors)
+        found = project(found + rate * (residuals @ items), largest)
     return found
