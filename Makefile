@@ -40,7 +40,7 @@ test: $(COMPILED) ## Run the quick tests
 
 test-services: $(COMPILED)
 	@mkdir -p build
-	@$(PYTEST) -n 4 $(QUICK) tests/services >build/test-services.log 2>&1; status=$$?; cat build/test-services.log; exit $$status
+	@LD_LIBRARY_PATH=$(CURDIR)/build/kernels $(PYTEST) -n 4 $(QUICK) tests/services >build/test-services.log 2>&1; status=$$?; cat build/test-services.log; exit $$status
 
 test-others: $(COMPILED)
 	nice $(PYTEST) -n 2 $(QUICK) --ignore tests/services

@@ -38,11 +38,11 @@ def test_one_sampled_step_costs_at_every_order_no_more_than_the_release(release,
 
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize(("n_steps", "most"), [(1, 1), (20, 1), (20, 20), (200, 5), (200, 116)])
+@pytest.mark.parametrize(("n_steps", "most"), [(1, 1), (20, 20), (200, 5), (200, 116)])
 def test_bounded_steps_cost_no_more_than_the_releases_that_a_unit_is_in(release, rate, n_steps, most):
     event = BoundedSampledDpEvent(PoissonSampledDpEvent(release, rate), n_steps, most)
     assert np.all(renyi_curve(event) <= most * renyi_curve(release) * (1 + 1e-14))
-    for delta in (1e-3, 1e-6, 1e-12):
+    for delta in (1e-3, 1e-12):
         sampled = composed_epsilon(event, delta).epsilon
         known = composed_epsilon({release: most}, delta).epsilon
         assert sampled <= known * (1 + 1e-9) + 1e-12
@@ -51,7 +51,7 @@ def test_bounded_steps_cost_no_more_than_the_releases_that_a_unit_is_in(release,
 
 
 @pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("mu", [50, 20_000, 10**8])
+@pytest.mark.parametrize("mu", [50, 10**8])
 @pytest.mark.parametrize(("rate", "n_steps", "most"), [(0.5, 200, 5), (0.5, 200, None), (0.01, 30, None), (1.0, 4, 4)])
 @pytest.mark.parametrize(("length", "squared_l2", "l1"), [(1, 100, 10), (5, 100, 17), (7, 1, 1)])
 def test_a_sampled_job_costs_no_more_than_the_same_job_without_sampling(

@@ -69,7 +69,7 @@ def test_a_plan_states_the_messages_of_its_job(name, helped):
 @pytest.mark.parametrize("roster", ROSTERS)
 @pytest.mark.parametrize(
     "name",
-    ["pca", "clustering", "pattern-count", "moments", "low-rank by sketch", "gradients", "joint-mean", "joint-count"],
+    ["pca", "pattern-count", "low-rank by sketch", "gradients", "joint-count"],
 )
 def test_it_does_so_whoever_computes(name, roster):
     variant = VARIANTS["logistic-regression by gradients" if name == "gradients" else name]

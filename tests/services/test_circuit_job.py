@@ -102,7 +102,7 @@ def test_a_python_file_adds_up_one_owners_column_by_the_secret_key_of_another(de
     assert max(result["standard_errors"]) < 1
 
 
-@pytest.mark.parametrize("security", ["semi-honest", "malicious"])
+@pytest.mark.parametrize("security", ["semi-honest", pytest.param("malicious", marks=pytest.mark.slow)])
 def test_functions_of_fractions_come_out_within_their_noise_and_the_rounding_that_is_stated(deployment, security):
     result = result_of(Analyst(deployment).run(job_of(RATIOS, security=security)))
     assert result["privacy"].get("security", "semi-honest") == security

@@ -62,7 +62,7 @@ def spent(deployment, party):
     return json.loads(CliRunner().invoke(app, command).stdout)["budgets"][0]["spent_epsilon"]
 
 
-@pytest.mark.parametrize(("method", "error"), [("wave", 0.1), ("masked", 0.01)])
+@pytest.mark.parametrize(("method", "error"), [pytest.param("wave", 0.1, marks=pytest.mark.slow), ("masked", 0.01)])
 def test_rows_of_four_parties_come_to_their_distribution_and_every_owner_is_charged(analyst, deployment, method, error):
     before = {party: spent(deployment, party) for party in PARTIES}
     view = analyst.run(job_of(method))

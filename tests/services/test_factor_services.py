@@ -123,7 +123,9 @@ def test_a_job_is_paid_once_for_all_rounds_and_recommends_as_the_page_says(deplo
     assert "recommend" in CliRunner().invoke(app, ["party", "--help"]).stdout
 
 
-@pytest.mark.parametrize(("table", "parameters"), [("steps", SGD), ("item-steps", SGD_VERTICAL_PARTY)])
+@pytest.mark.parametrize(
+    ("table", "parameters"), [("steps", SGD), pytest.param("item-steps", SGD_VERTICAL_PARTY, marks=pytest.mark.slow)]
+)
 def test_all_steps_of_a_descent_are_charged_at_once_what_the_result_states_and_recommend(deployment, table, parameters):
     """The first job about its tables: what is spent is what it cost, at every party."""
     view = Analyst(deployment).run(job_on(table, parameters))

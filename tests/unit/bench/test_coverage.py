@@ -40,6 +40,7 @@ def test_an_interval_that_holds_too_seldom_or_too_often_is_told(held):
     assert Coverage("it", "a table", 1.0, 1000, 0, None, 0.0).is_as_stated
 
 
+@pytest.mark.slow
 def test_the_closed_mean_of_waves_holds_in_a_few_hundred_releases():
     for one in program.PARTS["closed_means"][0](200):
         assert one.is_as_stated, one

@@ -121,7 +121,7 @@ def test_settings_are_chosen_without_the_test_part():
     assert known.isdisjoint(zip(parts["check"][0].tolist(), parts["check"][1].tolist(), strict=True))
 
 
-@pytest.mark.parametrize("way", ["horizontal, statistics", "vertical, sgd, once"])
+@pytest.mark.parametrize("way", ["horizontal, statistics", pytest.param("vertical, sgd, once", marks=pytest.mark.slow)])
 def test_a_job_of_either_form_is_measured_on_what_was_left_out(way):
     few = {"steps": 2, "final_steps": 1} if "sgd" in way else {}
     found = factor_jobs.run("insteval", {**factor_jobs.WAYS[way], **few}, 8.0, 0)
