@@ -114,6 +114,7 @@ def wait_until(is_so):
         time.sleep(0.05)
 
 
+@pytest.mark.slow  # `test_client_page.py` starts one too, and `no_process_is_left` sees that it ends
 def test_questions_are_answered_and_everything_ends_with_the_block_though_it_raises():
     with suppress(KeyError), local_federation(tables(), budget=(50.0, 1e-6)) as federation:
         question = PCA(dict.fromkeys(PARTIES, "people"), epsilon=20.0, delta=1e-6, components=1)

@@ -249,9 +249,9 @@ def speaking(deployment, name, protocol):
 
 
 @pytest.mark.parametrize(
-    ("name", "protocol"), [("bank", 0), ("telco", 7), pytest.param("bank", 7, marks=pytest.mark.slow)]
+    ("name", "protocol", "kind"),
+    [("bank", 0, "pca"), ("telco", 7, "mean"), pytest.param("bank", 7, "pca", marks=pytest.mark.slow)],
 )
-@pytest.mark.parametrize("kind", JOBS)
 def test_a_party_of_another_protocol_is_named_before_anything_is_reserved(deployment, analyst, name, protocol, kind):
     with speaking(deployment, name, protocol):
         paid = jobs_paid(deployment, PARTIES)
