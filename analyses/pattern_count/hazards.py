@@ -15,6 +15,9 @@ SEEN_EVENTS = 2.0
 """Standard errors of their noise that the events of an interval must come to, for it to be used."""
 
 _STEPS = 60
+_MOST = 3.0
+"""Largest intercept: a hazard of 1 but for 2 10^-9."""
+
 _FURTHEST = 12.0
 """Log ratio at which hazards count as not comparable: one group has no events, as far as the noise lets see."""
 
@@ -88,7 +91,7 @@ def _fitted(
     """Return log ratios of all groups but the first, intercepts of the intervals, and the information of both.
 
     With r = exp(a_i + b_g) and h = 1 - exp(-r), the score of d events of n rows is (d - n h) r / h, and their
-    information n r^2 (1 - h) / h.
+    information n r^2 (1 - h) / h. Where all rows that are left have the event, the intercept has no end but `_MOST`.
     """
     d, n = events[:, used], at_risk_of(events + left)[:, used]
     weight = np.maximum(n, 1.0)
@@ -103,7 +106,7 @@ def _fitted(
         rate = np.exp(np.clip(np.append(0.0, logs)[:, None] + intercepts, -30.0, 4.0))
         hazard = -np.expm1(-rate)
         score = d * rate / hazard - n * rate
-        curve = weight * rate**2 * (1 - hazard) / hazard
+        curve = weight * rate**2 * np.exp(-rate) / hazard
         information = np.zeros((g - 1 + t, g - 1 + t))
         information[: g - 1, : g - 1] = np.diag(curve[1:].sum(axis=1))
         information[g - 1 :, g - 1 :] = np.diag(curve.sum(axis=0))
@@ -112,7 +115,7 @@ def _fitted(
         step = np.linalg.solve(information, np.append(score[1:].sum(axis=1), score.sum(axis=0)))
         step = np.clip(step, -1.0, 1.0)
         logs, before = logs + step[: g - 1], intercepts
-        intercepts = np.maximum(intercepts + step[g - 1 :], least)
+        intercepts = np.clip(intercepts + step[g - 1 :], least, _MOST)
         if not np.abs(logs).max() < _FURTHEST:
             return None
         if max(np.abs(step[: g - 1]).max(), np.abs(intercepts - before).max()) < 1e-9:
