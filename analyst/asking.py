@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from analyses.job.job import JobError
 from analyst.background import run
 from analyst.connection import ClientConfig, open_coordinator
+from analyst.named_files import with_files
 from service.codes.coded_text import parted
 from service.errors import RemoteFailureError
 from service.files.text_file import TextFileError, read_text
@@ -86,7 +87,7 @@ def read_question(path: Path) -> "AnyQuestion":
     from questions.reading import question_from_toml  # with numerics
 
     try:
-        return question_from_toml(read_text(path))
+        return question_from_toml(read_text(path), lambda fields: with_files(fields, path.parent))
     except TextFileError as error:
         raise JobError(str(error)) from None
     except JobError as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from analyses.job.job import Job, JobError, MatchingKind, Security
+from analyst.named_files import with_files
 from service.files.text_file import TextFileError, read_text
 
 Columns: TypeAlias = str | tuple[str, Sequence[str]]
@@ -264,7 +265,7 @@ def job_of(asked: Asked) -> Job:
     if isinstance(asked, Job):
         return asked
     try:
-        return with_parameters_checked(_with_program(Job.from_toml(read_text(asked)), asked))
+        return with_parameters_checked(_with_files(_with_program(Job.from_toml(read_text(asked)), asked), asked))
     except TextFileError as error:
         raise JobError(str(error)) from None
     except JobError as error:
@@ -285,6 +286,13 @@ def _with_program(job: Job, path: Path) -> Job:
 
     lines = list(record(read_text(path.parent / named), named))
     return job.model_copy(update={"parameters": {**job.parameters, "program": lines}})
+
+
+def _with_files(job: Job, path: Path) -> Job:
+    """Return a job file's job with what stands in files that it names; raises as `with_files`."""
+    if job.analysis != MatrixFactorization.analysis:
+        return job
+    return job.model_copy(update={"parameters": with_files(job.parameters, path.parent)})
 
 
 def job_wanted(asked: Asked, *, anyway: bool) -> Job:

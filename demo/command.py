@@ -214,6 +214,9 @@ def factor_devices(
     form: Annotated[FactorForm, typer.Option(help="Of the rounds: least squares, or gradient descent.")] = (
         FactorForm.STATISTICS
     ),
+    again: Annotated[
+        bool, typer.Option("--again", help="Ask once more, from the answer on, about new ratings alone; statistics.")
+    ] = False,
     seed: Seed = None,
     keep: KeepDevices = None,
     output: Output = Format.TEXT,
@@ -225,8 +228,10 @@ def factor_devices(
 
         if 2 * killed >= devices:
             fail("--killed: more than half of the devices must live, or no sum is opened", ExitCode.USAGE)
+        if again and form is not FactorForm.STATISTICS:
+            fail("--again: a question of the form sgd starts from no earlier answer", ExitCode.USAGE)
         drawn = _seed_or_random(seed)
-        outcome = run_demo(stack, working_folder(stack, keep), devices, killed, drawn, form)
+        outcome = run_demo(stack, working_folder(stack, keep), devices, killed, drawn, form, again=again)
         print_result(output, asdict(outcome) | {"seed": drawn}, text_of(outcome))
         if not outcome.is_consistent:
             raise typer.Exit(ExitCode.FAILED)

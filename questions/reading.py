@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from analyses.distribution.methods import MASKED
@@ -66,8 +66,14 @@ def class_of(tree: Any) -> type[AnyQuestion]:
             return FactorQuestion if name == FACTORIZATION else SumParams
 
 
-def question_from_toml(text: str) -> AnyQuestion:
+def question_from_toml(
+    text: str, with_files: Callable[[Mapping[str, Any]], dict[str, Any]] = dict[str, Any]
+) -> AnyQuestion:
     """Read a question's file.
+
+    Args:
+        text: TOML.
+        with_files: puts what files hold in the place of their names, in a question about ratings.
 
     Raises:
         JobError: not TOML, or not such a question; the text names each wrong field.
@@ -77,6 +83,8 @@ def question_from_toml(text: str) -> AnyQuestion:
     except tomllib.TOMLDecodeError as error:
         raise JobError(f"the question is not valid TOML: {error}") from error
     found = class_of(tree)
+    if issubclass(found, FactorQuestion):
+        return found.from_tree(with_files(tree))
     return found.from_tree(tree) if issubclass(found, SurveyQuestion | MaskedQuestion) else found.from_toml(text)
 
 

@@ -1,8 +1,9 @@
 """`moiety demo factor-devices`: devices as real processes factorize their users' ratings; some are killed meanwhile."""
 
+import json
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ FORMS: Mapping[str, Mapping[str, Any]] = {
 """What is asked, by its form: as many rounds in each."""
 EPSILON, DELTA = 8.0, 1e-6
 KEPT_WITHIN_S = 60.0
+NEW_FILM = "film-new"
+"""Like the first half of the films, and not among them."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class FactorDemoOutcome:
         recommending: that device.
         is_consistent: whether all kept models are the answer's, and every device has paid for each round that it is in,
             in the form sgd for as many as it can be sampled in.
+        later: answer to a question that starts from the first one, about one new rating of each device; None where it
+            was not asked.
     """
 
     answer: Mapping[str, Any]
@@ -48,6 +53,7 @@ class FactorDemoOutcome:
     recommended: list[tuple[str, float]]
     recommending: str
     is_consistent: bool
+    later: Mapping[str, Any] | None = None
 
 
 def made_up_ratings(names: tuple[str, ...], seed: int) -> dict[str, list[tuple[str, float]]]:
@@ -65,9 +71,9 @@ def write_devices(deployment: LocalDeployment, ratings: Mapping[str, list[tuple[
     """Write each device's configuration and ratings."""
     policy: dict[str, dict[str, Any]] = {
         "policy": {"smallest_cohort": len(ratings) // 2 + 1, "corrupt_fraction": 0.0},
-        "policy.budget": {"period": "demo", "epsilon": 2 * EPSILON, "delta": DELTA, "reason": "demo"},
+        "policy.budget": {"period": "demo", "epsilon": 4 * EPSILON, "delta": DELTA, "reason": "demo"},
     }
-    record = {"kind": "ratings", "name": RECORD, "items": films(), "bounds": [1.0, 5.0]}
+    record = {"kind": "ratings", "name": RECORD, "items": films(), "bounds": [1.0, 5.0], "features": kinds()}
     for name, rated in ratings.items():
         write_device(deployment, name, {"ratings": rated}, policy, record)
 
@@ -77,12 +83,29 @@ def films() -> list[str]:
     return [f"film-{i}" for i in range(N_FILMS)]
 
 
+def kinds() -> list[list[float]]:
+    """Return public features of the items: of which half they are."""
+    return [[float(i < N_FILMS // 2)] for i in range(N_FILMS)]
+
+
 def run_demo(
-    stack: ExitStack, folder: Path, n_devices: int, n_killed: int, seed: int, form: str = "statistics"
+    stack: ExitStack,
+    folder: Path,
+    n_devices: int,
+    n_killed: int,
+    seed: int,
+    form: str = "statistics",
+    *,
+    again: bool = False,
 ) -> FactorDemoOutcome:
-    """Start coordinator and devices, ask, kill devices meanwhile, compare what the others have kept."""
+    """Start coordinator and devices, ask, kill devices meanwhile, compare what the others have kept.
+
+    With `again` those that live get one new rating in the place of their old ones, and are asked once more, from the
+    first answer on.
+    """
     from analyses.job.ratings import digest_of_items
     from analyses.matrix_factorization.devices.question import NAME, FactorQuestion
+    from analyses.matrix_factorization.serving.new_items import NewItems
     from cli.terminal.output import say
     from device.config import DeviceConfig
     from device.recommend import recommend_own
@@ -105,6 +128,7 @@ def run_demo(
         stage_s=STAGE_S,
         privacy={"epsilon": EPSILON, "delta": DELTA},
         **FORMS[form],
+        **({"features": kinds()} if form == "statistics" else {}),
     )
     after_the_first = range(N_STAGES, N_STAGES * n_rounds)
     answer, seconds, killed = RandomKills.draw(devices, n_killed, seed, after_the_first).ask(question)
@@ -118,7 +142,9 @@ def run_demo(
     most = n_rounds if question.most_participations is None else question.most_participations
     owed = {name: min(most, sum(name in one["survivors"] for one in answer["rounds"])) for name in names}
     chosen = next(name for name in last if models[name] is not None)
-    found = recommend_own(configs[chosen], RECORD, top=3)
+    new = NewItems.of_lines([f"{NEW_FILM},1"]) if form == "statistics" else None
+    found = recommend_own(configs[chosen], RECORD, top=3, new=new)
+    later = ask_again(deployment, devices, question, answer, alive) if again else None
     return FactorDemoOutcome(
         answer=answer,
         seconds=seconds,
@@ -127,7 +153,28 @@ def run_demo(
         recommended=[(one.item, one.rating) for one in found],
         recommending=chosen,
         is_consistent=same and all(paid[name] >= owed[name] for name in names),
+        later=later,
     )
+
+
+def ask_again(
+    deployment: LocalDeployment,
+    devices: DeviceProcesses,
+    question: Any,
+    answer: Mapping[str, Any],
+    alive: Sequence[str],
+) -> dict[str, Any]:
+    """Return the answer to the same question about new ratings, which starts from an earlier answer."""
+    from analyses.matrix_factorization.jobs.earlier import start_of
+    from cli.terminal.output import say
+
+    say("     asking again, from this answer on, for one new rating of each; the old ones are in no file any more")
+    for place, name in enumerate(alive):
+        deployment.folder.joinpath(f"{name}.json").write_text(json.dumps({"ratings": [[films()[place], 5.0]]}))
+    asked = question.model_copy(update={"members": tuple(alive), "stage_s": 10 * STAGE_S})
+    fields = asked.model_dump(exclude_none=True) | {"start": start_of(answer)}
+    found, _, _ = RandomKills(devices, {}).ask(type(question).model_validate(fields))
+    return found
 
 
 def kept_model(config: Any) -> tuple[list[int], list[list[int]]] | None:
@@ -155,6 +202,8 @@ def text_of(outcome: FactorDemoOutcome) -> str:
         lines.append(f"  {name} killed after {moment_s:5.2f} s; it is in round {', '.join(rounds) or 'none'}")
     shown = ", ".join(f"{item} ({rating:.2f})" for item, rating in outcome.recommended)
     verdict = "the same model at all, and every round paid for" if outcome.is_consistent else "WRONG: they differ"
+    if outcome.later is not None:
+        lines += ["", "from that answer on, about new ratings alone:", device_text(outcome.later), ""]
     lines += [
         f"  recommended     to the user of {outcome.recommending}, by itself: {shown}",
         f"  kept            by {outcome.n_kept} devices",

@@ -25,10 +25,13 @@ from rating_jobs import (
     VERTICAL,
     horizontal_tables,
     job_of,
+    rows_of,
+    table_of,
     vertical_tables,
 )
 from typer.testing import CliRunner
 
+from analyses.matrix_factorization.jobs.earlier import start_of
 from cli.main import app
 from demo.local_deployment import COORDINATOR_NAME, LocalRatings, LocalTable
 from dp.cost.views import PERSON_AT_PARTY_UNIT, RATING_UNIT
@@ -49,6 +52,14 @@ def write(folder, name, party, table, unit, n_items=None):
         writer.writerows(zip(users, rows.items.tolist(), rows.values.tolist(), strict=True))
     declared = LocalRatings("user", "item", "stars", n_items or schema.items, schema.users, PER_USER)
     return LocalTable(name, path, {"stars": BOUNDS}, (1, 10_000), unit=unit, ratings=declared)
+
+
+def new_ratings(table, newcomer):
+    """One rating of a user whom the table has, and one of somebody else."""
+    known = table.ratings.user_names[0]
+    declared = table.schema.ratings
+    rows = rows_of([known, newcomer], [0, 1], [2.0, -1.0])
+    return table_of(table.schema.party, rows, n_items=declared.items, users=declared.users)
 
 
 class DyingDeployment(ForkedDeployment):
@@ -79,6 +90,10 @@ def deployment(tmp_path_factory):
             write(folder, "items", party, of_items[party], RATING_UNIT),
             write(folder, "steps", party, of_users[party], PERSON_AT_PARTY_UNIT),
             write(folder, "item-steps", party, of_items[party], RATING_UNIT),
+            *(write(folder, name, party, of_users[party], PERSON_AT_PARTY_UNIT) for name in ("old", "cold")),
+            write(folder, "new", party, new_ratings(of_users[party], party), PERSON_AT_PARTY_UNIT),
+            *(write(folder, name, party, of_items[party], RATING_UNIT) for name in ("old-items", "cold-items")),
+            write(folder, "new-items", party, new_ratings(of_items[party], "5"), RATING_UNIT),
         ]
         for party in PARTIES
     }
@@ -139,6 +154,28 @@ def test_all_steps_of_a_descent_are_charged_at_once_what_the_result_states_and_r
     shown = told(deployment, "bank", "party", "recommend", "--job", view.job_id, "--user", "0", "--top", "3")
     assert shown.exit_code == 0, shown.output
     assert 1 <= len(shown.stdout.splitlines()) <= 3
+
+
+@pytest.mark.parametrize(("tables", "parameters"), [("", HORIZONTAL), ("-items", VERTICAL)])
+def test_a_start_charges_the_table_of_new_ratings_alone_and_a_person_in_both_has_paid_for_both(
+    deployment, tables, parameters
+):
+    """`old` and `new` have one user in common; `cold` is declared as `new` is, and its job starts from nothing."""
+    old, new, cold = (f"{name}{tables}" for name in ("old", "new", "cold"))
+    first = result_of(Analyst(deployment).run(job_on(old, parameters)))
+    paid = spent(deployment, "bank", old)
+    assert paid > 0
+    assert spent(deployment, "bank", new) == 0
+    started = {**parameters, "start": start_of(first)}
+    second = result_of(Analyst(deployment).run(job_on(new, started)))
+    result_of(Analyst(deployment).run(job_on(cold, parameters)))
+    for party in PARTIES:
+        assert spent(deployment, party, old) == paid
+        assert spent(deployment, party, new) == spent(deployment, party, cold) == paid
+    assert second["privacy"] == first["privacy"]
+    # Whoever takes the old table again, for the sake of a few new rows in it, has all of it charged again.
+    result_of(Analyst(deployment).run(job_on(old, started)))
+    assert spent(deployment, "bank", old) > 1.2 * paid
 
 
 @pytest.mark.parametrize(("table", "parameters"), [("ratings", HORIZONTAL), ("items", VERTICAL)])

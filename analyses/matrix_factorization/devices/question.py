@@ -8,8 +8,9 @@ bound into every key of every round.
 import json
 import math
 import tomllib
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -141,13 +142,18 @@ class FactorQuestion(PublicModel):
             tree = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise JobError(f"the question is not valid TOML: {error}") from error
+        return cls.from_tree(tree)
+
+    @classmethod
+    def from_tree(cls, tree: Mapping[str, Any]) -> Self:
+        """Read a question's fields, in which `items` may be the public list itself; raises as `from_json`."""
         items = tree.get("items")
         if isinstance(items, list) and all(isinstance(item, str) for item in items):
             if len(set(items)) < len(items):
                 raise JobError("items: the same item appears more than once")
-            tree |= {"items": len(items), "items_digest": digest_of_items(items)}
+            tree = {**tree, "items": len(items), "items_digest": digest_of_items(items)}
         elif isinstance(items, int) and 1 <= items <= MAX_DEVICE_ITEMS:
-            tree.setdefault("items_digest", digest_of_items(items))
+            tree = {"items_digest": digest_of_items(items), **tree}
         try:
             return cls.model_validate(tree)
         except ValidationError as error:
