@@ -36,12 +36,12 @@ def _on_the_data(part: "Part", quick: bool) -> Iterator[Row]:
     return part(Positive.load(figures.data_set(), 0), quick)
 
 
-def analysis(number: int) -> str:
-    """Return what a figure's rows are called."""
-    return f"{figures.analysis(number)}, as printed"
+def analysis(number: str) -> str:
+    """Return what the rows of a figure, or of some, are called."""
+    return f"matrix factorization, figure {number}, as printed"
 
 
-def _row(number: int, what: str, epsilon: float | None, setting: str, **found: Any) -> Row:
+def _row(number: str, what: str, epsilon: float | None, setting: str, **found: Any) -> Row:
     return Row(
         analysis(number),
         f"{figures.data_set()}: {what}",
@@ -91,7 +91,7 @@ def clipping(data: Positive, quick: bool) -> Iterator[Row]:
                 name: _best(partial(rival, clip=clip), data, 0.3 if epsilon is None else 0.03)["mse"]
                 for name, clip in ((figures.CLIP, 10.0), (UNCLIPPED, 50.0))
             }
-            yield _row(4, f"unit {unit}, s = 1", epsilon, _told(1, steps), private=ours, others=others)
+            yield _row("4", f"unit {unit}, s = 1", epsilon, _told(1, steps), private=ours, others=others)
 
 
 def frequency(data: Positive, quick: bool) -> Iterator[Row]:
@@ -102,7 +102,7 @@ def frequency(data: Positive, quick: bool) -> Iterator[Row]:
         for steps in FREQUENCIES[: 1 if quick else None]:
             ours = _best(partial(run, steps=steps), data, 0.3)["mse"]
             what = f"unit {unit}, s = 18, random, T = {steps[0]}, T' = {steps[1]}"
-            yield _row(6, what, 8.0, _told(18, steps), private=ours, others={figures.LOCAL_ONLY: local})
+            yield _row("6", what, 8.0, _told(18, steps), private=ours, others={figures.LOCAL_ONLY: local})
 
 
 def owners(data: Positive, quick: bool) -> Iterator[Row]:
@@ -114,7 +114,7 @@ def owners(data: Positive, quick: bool) -> Iterator[Row]:
                 run = partial(run, shape=_vertical(n_owners), steps=(100, 10))
                 ours, local = (_best(partial(run, together=together), data, 0.3)["mse"] for together in (True, False))
                 what, told = f"unit {unit}, s = {n_owners}", _told(n_owners, (100, 10))
-                yield _row(7, what, epsilon, told, private=ours, others={figures.LOCAL_ONLY: local})
+                yield _row("7", what, epsilon, told, private=ours, others={figures.LOCAL_ONLY: local})
 
 
 def parties(data: Positive, quick: bool) -> Iterator[Row]:
@@ -138,7 +138,7 @@ def parties(data: Positive, quick: bool) -> Iterator[Row]:
             LOCAL: alone["mse"],
             LOCAL_BEST: alone["best"],
         }
-        yield _row(9, f"unit user, s = {n_parties}", 8.0, told, private=ours["mse"], others=others)
+        yield _row("8 and 9", f"unit user, s = {n_parties}", 8.0, told, private=ours["mse"], others=others)
 
 
 def devices(data: Positive, quick: bool) -> Iterator[Row]:
@@ -153,7 +153,7 @@ def devices(data: Positive, quick: bool) -> Iterator[Row]:
                 run = partial(descents.horizontal, epsilon=epsilon, n_parties=n, setting="local", steps=(10, 1))
                 run = partial(run, dropped=dropped, omega=omega, shape=DEVICES)
                 what = f"unit user, {dropped:.0%} drop out, omega {omega}"
-                yield _row(10, what, epsilon, told, private=_best(run, data, 0.3)["mse"], others=others)
+                yield _row("10", what, epsilon, told, private=_best(run, data, 0.3)["mse"], others=others)
 
 
 Part = Callable[[Positive, bool], Iterator[Row]]

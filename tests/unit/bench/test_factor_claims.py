@@ -1,5 +1,7 @@
 """Verdicts on the figures of matrix factorization, and what its measurements at equal cost rest on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -65,6 +67,30 @@ def test_a_size_of_steps_is_chosen_on_the_first_seed_and_medians_are_over_all():
         return {"mse": data * (1 if size == descents.SIZES[1] else 2)}
 
     assert tuned(run, [1.0, 5.0, 3.0]) == {"mse": 3.0}
+
+
+def test_claims_in_the_printed_setting_are_judged_by_rows_of_that_setting_and_noise_apart_from_none():
+    def printed_row(figure, what, private, epsilon=8.0, **others):
+        return replace(row(0, what, private, epsilon, **others), analysis=printed.analysis(figure))
+
+    clipped = {figures.CLIP: 1.0, printed.UNCLIPPED: 0.9}
+    rows = [
+        printed_row("4", "unit rating, s = 1", private, epsilon, **clipped)
+        for private, epsilon in ((0.8, None), (1.1, 8.0))
+    ]
+    head = "figure 4 in its own setting, MovieLens 100K: "
+    assert verdict(rows, f"{head}without noise").holds
+    found = verdict(rows, f"{head}clipped embeddings err less than clipped gradients, unit rating")
+    assert found.holds is False
+    assert found.numbers.startswith("0 of 1 settings")
+    often = [
+        printed_row("6", f"unit rating, s = 18, random, T = {t}, T' = {local}", private)
+        for (t, local), private in zip(printed.FREQUENCIES, (1.2, 1.0, 1.25, 1.3), strict=True)
+    ]
+    found = verdict(often, "T' of 10 and of 50 err less than 1 and 1000, unit rating")
+    assert (found.holds, found.numbers[:17]) == (False, "3 of 4 settings; ")
+    assert verdict([row(9, "unit user, s = 40", 0.1)], "run to its end").holds is None
+    assert verdict([printed_row("8 and 9", "s = 40", 0.9, **{printed.LOCAL: 1.0})], "run to its end").holds
 
 
 def test_sizes_of_steps_are_climbed_in_both_directions_until_both_neighbours_are_worse():
