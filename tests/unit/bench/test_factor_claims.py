@@ -23,12 +23,15 @@ def verdict(rows, text):
 
 def test_a_claim_about_a_figure_is_judged_by_that_figures_rows():
     clipped = {figures.CLIP: 0.9}
-    assert verdict([row(4, "unit rating, s = 1", 0.8, **clipped)], "clipped gradients, unit rating").holds
+    assert verdict(
+        [row(4, "unit rating, s = 1", 0.8, **clipped)],
+        "figure 4: clipped embeddings err less than clipped gradients, unit rating",
+    ).holds
     worse = [row(4, "unit rating, s = 1", 1.0, **clipped), row(9, "unit rating, s = 1", 0.1, **clipped)]
-    found = verdict(worse, "clipped gradients, unit rating")
+    found = verdict(worse, "figure 4: clipped embeddings err less than clipped gradients, unit rating")
     assert found.holds is False
     assert "1 to 0.9" in found.numbers
-    assert verdict(worse, "clipped gradients, unit user").holds is None
+    assert verdict(worse, "figure 4: clipped embeddings err less than clipped gradients, unit user").holds is None
 
 
 def test_rounds_are_compared_with_fewer_and_with_more_of_them():
@@ -50,7 +53,7 @@ def test_more_devices_that_drop_out_are_compared_at_one_epsilon():
         for dropped, error in zip(("0% drop out", "20% drop out"), errors, strict=True)
     ]
     assert verdict(rows, "a little more error").holds
-    assert "2 of 4" in verdict(rows, "less error than GD-DR").numbers
+    assert "2 of 4" in verdict(rows, "figure 10: less error than GD-DR").numbers
     assert not verdict(rows, "stage 1 alone").holds
 
 
@@ -89,7 +92,7 @@ def test_claims_in_the_printed_setting_are_judged_by_rows_of_that_setting_and_no
     ]
     found = verdict(often, "T' of 10 and of 50 err less than 1 and 1000, unit rating")
     assert (found.holds, found.numbers[:17]) == (False, "3 of 4 settings; ")
-    assert verdict([row(9, "unit user, s = 40", 0.1)], "run to its end").holds is None
+    assert verdict([row(9, "unit user, s = 10", 0.1)], "run to its end").holds is None
     assert verdict([printed_row("8 and 9", "s = 40", 0.9, **{printed.LOCAL: 1.0})], "run to its end").holds
 
 
