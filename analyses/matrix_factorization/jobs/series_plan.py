@@ -139,10 +139,10 @@ class SeriesPlan(Plan):
             traffic.repeat(len(numbers), lambda number=numbers[0]: round_of(number))  # type: ignore[misc]
         n_released = WORD_BYTES * (1 + self.n_parties + self.released_lengths[-1]) + self.broadcast.n_bytes
         announced(ANNOUNCEMENT_BYTES + n_released)
-        for n_bytes in RECEIVED_ECHO_BYTES:
-            traffic.step(pairwise(parties, n_bytes))
         published = self.publishing(self.n_sums, parties)
         traffic.step(Sent(party, COORDINATOR, how.n_bytes) for party, how in published.items())
+        for n_bytes in RECEIVED_ECHO_BYTES:
+            traffic.step(pairwise(parties, n_bytes))
         traffic.end()
         traffic.not_known.append(ATTEMPTS_ARE_NOT_KNOWN)
         return traffic
