@@ -184,7 +184,9 @@ def test_the_model_of_another_round_or_out_of_the_set_is_refused_and_there_is_no
 
 def test_the_answer_says_which_form_it_is_and_can_be_read_by_people():
     names = {f"walker-{i}": bytes([i]) * 32 for i in range(5)}
-    asked = AskedFactors(descent_question(), "session", names)
+    asked = AskedFactors(descent_question(grace_s=2.0), "session", names)
+    assert (asked.grace_s, AskedFactors(descent_question(), "session", names).grace_s) == (2.0, None)
+    assert "grace_s" not in descent_question().canonical_json()  # as before there was one
     asked.end_early("nobody came")
     answer = asked.answer()
     assert (answer["form"], answer["largest"], answer["rounds_planned"]) == ("sgd", 6, 4)
