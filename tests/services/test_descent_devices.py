@@ -1,18 +1,33 @@
 """The form sgd over devices by real gRPC: coins that nobody sees, devices that drop out and return, lies about V."""
 
+import json
+
 import numpy as np
 import pytest
 from deadlines import SKIPPED_S, until
-from factor_devices import DECLARED, Contributions, ask_factors, descent_question, made_up_records, rounds_in
+from factor_devices import (
+    DECLARED,
+    FEATURES,
+    N_ITEMS,
+    Contributions,
+    ask_factors,
+    descent_question,
+    made_up_records,
+    rounds_in,
+)
 from factor_members import Deceived, GoneAfter, StoppedBefore, answering, other_value, start_all
 from sum_federation import answer_of, sum_federation
 
+from analyses.matrix_factorization.jobs.earlier import digest_of_model
 from device.budget import series_charge_id
 from device.models import KeptModel, newest_model
 from device.ratings import KeptRatings
 from device.recommend import recommended_items
 from ledger.books import JobState
+from service.errors import InvalidRequestError
+from service.identity import Role
 from transport.happenings import Result, Retried, StageReport
+from transport.question_client import ask
 
 T, K = 4, 2
 
@@ -148,3 +163,17 @@ async def test_what_the_series_costs_is_held_before_the_first_message_and_paid_b
             ("Advertisement", 2, 0),
             ("MaskedInput", 2, 0),
         ]
+
+
+@pytest.mark.parametrize("field", ["features", "start"])
+async def test_features_and_a_start_are_refused_by_name_before_any_device_hears_of_the_question(tmp_path, field):
+    """As a program would send it that does not check what it sends."""
+    asked = json.loads(descent_question().canonical_json())
+    model = {"of": "items", "items_digest": asked["items_digest"], "parties": [], "offsets": [0] * N_ITEMS}
+    model |= {"vectors": [[0, 0]] * N_ITEMS, "units": 4096, "centre": 0.0, "bounds": [-3.0, 3.0]}
+    asked[field] = FEATURES if field == "features" else model | {"digest": digest_of_model(model)}
+    async with sum_federation(tmp_path) as federation, federation.channel(Role.ANALYST, "ada") as channel:
+        await start_all(federation, made_up_records(federation.names))
+        with pytest.raises(InvalidRequestError, match=f'{field}: the form "sgd" has no such parameter'):
+            _ = [happening async for happening in ask("hub", channel, "sum", json.dumps(asked))]
+        assert federation.left == set()
