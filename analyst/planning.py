@@ -142,7 +142,7 @@ def plan_of(job: Job, catalogue: Catalogue) -> JobPlan:
     analysis = analysis_of(job)
     plan = analysis.plan(job.model_copy(update={"anyway": True}), catalogue.schemas_of(job))
     privacy = None if plan.is_exact else plan.privacy_report()
-    parts = analysis.survival(job), plan.column_names, whose_rows(job, joins=analysis.joins), privacy
+    parts = analysis.survival(job), plan.column_names, whose_rows(job, joins=analysis.joins_rows(job)), privacy
     if plan.is_exact:
         return JobPlan(*parts, analysis.forecast(plan), distance_of(plan), job.security)
     release = _one_release(job, catalogue)

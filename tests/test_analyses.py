@@ -27,7 +27,7 @@ OF_ITS_OWN = {
     "circuit": {"errors", "exclusion", "functions", "program", "proven", "steps"},
     "clustering": {"certainty", "grid", "local_clustering", "noisy_lloyd", "partition_tree", "weighted_clustering"},
     "distribution": {"cohorts", "inquiry", "masked", "methods", "questions", "shuffled", "survey"},
-    "joint_sums": {"estimate"},
+    "joint_sums": {"bin_counts", "bin_estimate", "bin_plan", "estimate", "parameters"},
     "kept_moments": {
         "answer",
         "canonical",

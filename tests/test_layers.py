@@ -78,7 +78,7 @@ SUB_ROOMS = {
         "least_squares": {"job", "rows", "second_moments"},
         "kept_moments": {"job", "rows", "second_moments", "least_squares", "logistic_regression"},
         "logistic_regression": {"job", "rows", "second_moments"},
-        "joint_sums": {"job", "rows"},
+        "joint_sums": {"job", "rows", "pattern_count"},
         "circuit": {"job", "rows"},
         "pattern_count": {"job", "rows", "second_moments", "kept_moments"},
         "clustering": {"job", "rows", "second_moments", "pattern_count"},

@@ -131,6 +131,11 @@ def _joint_sum(plan: Mapping[str, Any], view: str) -> Release:
 
     An owner's block of n_q integers has a squared norm of at most B_q, so its 1-norm is at most isqrt(n_q B_q).
     """
+    if (
+        plan["params"].get("bins") is not None
+    ):  # one bin changes its pattern, or two do: which cannot be the same change
+        moved = (6, 4) if view == "coalition" else (2, 2)
+        return _shared_noise(plan, view, *moved, length=1 << len(_schemas_of_owners(plan)))
     bounds, constant = [int(one) for one in plan["squared_norm_bounds"]], int(plan["constant"])
     widths = [len(schema["columns"]) for schema in _schemas_of_owners(plan)] if bounds else []
     squares = sum(bounds)
@@ -196,7 +201,7 @@ _OF_PARAMETERS: Mapping[Callable[[Mapping[str, Any], str], Release], set[str]] =
         "most_participations", "norm_bounds", "optimiser", "order", "origin", "rank", "release", "ridge", "row_norm",
         "sampling_rate", "scale", "sketch_entries", "sketch_rows", "unit", "weight_gamma", "weight_norm",
     },
-    _joint_sum: {"max_rows", "unit"},
+    _joint_sum: {"bins", "max_rows", "unit"},
     _pattern_count: {"counted", "max_rows", "method", "share", "unit"},
 }  # fmt: skip
 """Fields of jobs, plans and parameters that this checker knows. One of a later version could mean a further release."""

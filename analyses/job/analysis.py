@@ -69,6 +69,7 @@ class Analysis:
         program: returns the digest of the analyst's own program that a plan runs, in hexadecimal; None where it runs
             none. Owners' policies name it.
         joins: whether row i of all tables is about the same person; otherwise each row is of one party alone.
+        apart: names of parameters; a job that gives one of them joins no rows, though others do.
     """
 
     names: tuple[str, ...]
@@ -90,6 +91,7 @@ class Analysis:
     fewest_parties: int = 3
     program: Callable[[Any], str | None] = _no_program
     joins: bool = True
+    apart: tuple[str, ...] = ()
 
     def plan(self, job: Job, schemas: Sequence[BlockSchema]) -> Plan:
         """Return the plan of a job: everything public about it.
@@ -140,7 +142,7 @@ class Analysis:
         Raises:
             JobError: names the analysis and the kind.
         """
-        if job.order is not None and not self.joins:
+        if job.order is not None and not self.joins_rows(job):
             raise JobError(f"order: {job.analysis} joins no rows, so their order does not matter; leave `order` away")
         if job.matching is not None and job.matching.kind not in self.matching:
             can = f"; it can in the way {', '.join(self.matching)}" if self.matching else ""
@@ -151,6 +153,10 @@ class Analysis:
                 f"matching.kind: method {method!r} of {job.analysis} needs owners that know which of their rows match; "
                 "with kind 'secret' nobody does"
             )
+
+    def joins_rows(self, job: Job) -> bool:
+        """Return whether row i of all tables is about the same person in a job."""
+        return self.joins and all(job.parameters.get(name) is None for name in self.apart)
 
     @property
     def examples(self) -> tuple[str, ...]:

@@ -2,8 +2,12 @@
 
 from math import hypot
 
+import numpy as np
+
 from analyses.job.declared_rows import declared_rows
 from analyses.job.forecast import Forecast, Quantity, Signal
+from analyses.joint_sums.bin_estimate import estimated, subsets
+from analyses.joint_sums.bin_plan import BinPlan
 from analyses.joint_sums.estimate import SEEN_COUNT, mean_error
 from analyses.joint_sums.plan import JointSumPlan
 
@@ -15,11 +19,18 @@ _BAD = (
     "In the bad case a tenth of the most rows match, or the fewest that are declared where these are more, and the "
     "mean of a column lies at one of its bounds."
 )
+_DISJOINT = (
+    "All tables have the most rows that are declared, of different people. Errors are of noise and of people whose ids "
+    "meet in one bin."
+)
 _ALONE = "Errors are of noise alone: about the mean of the rows that are counted, not of others like them."
 
 
-def signal(plan: JointSumPlan) -> Signal:
-    """Return the error of the number of rows beside the largest number of rows."""
+def signal(plan: JointSumPlan | BinPlan) -> Signal:
+    """Return the error of the number of rows, or people, beside the largest number of rows."""
+    if isinstance(plan, BinPlan):
+        (union, _), most = _of_people(plan)
+        return Signal("the error of the number of people", union, "the largest number of people", most, "people")
     return Signal(
         "the error of the number of rows",
         plan.count_error,
@@ -29,8 +40,14 @@ def signal(plan: JointSumPlan) -> Signal:
     )
 
 
-def forecast(plan: JointSumPlan) -> Forecast:
+def forecast(plan: JointSumPlan | BinPlan) -> Forecast:
     """Return the standard errors: those of counts and sums are known, those of means depend on the rows."""
+    if isinstance(plan, BinPlan):
+        (union, common), most = _of_people(plan)
+        least = float(max(rows[0] for rows in _declared(plan)))
+        together = Quantity("people at one owner at least", "people", union, least=least, largest=most)
+        of_all = Quantity("people at all owners", "people", common, least=0.0, largest=most)
+        return Forecast((together, of_all), (_DISJOINT,))
     declared = declared_rows(plan.job, plan.schemas)
     least, most = float(declared.least if plan.params.unit == "record" else 0), float(declared.most)
     count = Quantity("number of rows", "rows", plan.count_error, least=least, largest=most)
@@ -66,3 +83,15 @@ def forecast(plan: JointSumPlan) -> Forecast:
         for name, column, _ in columns
     ]
     return Forecast((count, *means, *sums), (_BEST, _BAD, _ALONE))
+
+
+def _declared(plan: BinPlan) -> list[tuple[int, int]]:
+    return [rows for owner in plan.owners if (rows := plan.schema_of(owner).rows) is not None]
+
+
+def _of_people(plan: BinPlan) -> tuple[tuple[float, float], float]:
+    """Return the errors of the union and of the intersection of all tables, with the most rows of different people."""
+    most, chosen = [rows[1] for rows in _declared(plan)], subsets(len(plan.owners))
+    unions = np.array([float(sum(most[at] for at in of)) for of in chosen])
+    last = estimated(unions, chosen, plan.n_bins, plan.noise.standard_deviation("coordinator"))[-1]
+    return (last.union_error, last.common_error), float(sum(most))

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.job.declared_rows import JointRowsParams, declared_rows, parameters_of
+from analyses.job.declared_rows import declared_rows, parameters_of
 from analyses.job.job import Job, JobError
 from analyses.job.plan import Plan, check_roster, check_schemas, protected_of
 from analyses.job.releases import PlannedRelease
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from analyses.joint_sums.bin_plan import BinPlan, plan_bins
+from analyses.joint_sums.parameters import JointSumParams
 from analyses.rows.own_rows import OwnRows
 from analyses.rows.quantise import MAX_SQUARED_NORM, BlockQuantiser, check_units
 from analyses.rows.reach import squared_reach, zeros_of
@@ -36,10 +38,6 @@ LEAST_UNITS, MOST_UNITS = 1 << 10, 1 << 30
 
 MAX_TOTAL = 1 << 62
 """Largest sum over one owner's rows: it is an int64."""
-
-
-class JointSumParams(JointRowsParams):
-    """Parameters of the analyses: those of all that are about a joint table, and no more."""
 
 
 class JointSumPlan(Plan):
@@ -201,12 +199,16 @@ def largest_entry(constant: int, squared_norm_bounds: Sequence[int]) -> int:
     return max(constant, *map(isqrt, squared_norm_bounds)) if squared_norm_bounds else constant
 
 
-def plan(job: Job, schemas: Sequence[BlockSchema]) -> JointSumPlan:
-    """Fix everything public: units, noise, field.
+def plan(job: Job, schemas: Sequence[BlockSchema]) -> JointSumPlan | BinPlan:
+    """Fix everything public: units, noise, field; or bins, where people are counted by them.
 
     Raises:
         JobError: names the field of the job that cannot be met.
     """
+    if job.parameters.get("bins") is not None:
+        if job.analysis != COUNT:
+            raise JobError(f"parameters.bins: {job.analysis} has none; {COUNT} counts people by bins")
+        return plan_bins(job, schemas)
     check_roster(job)
     check_schemas(job, tuple(schemas))
     params = parameters_of(job, schemas, JointSumParams)

@@ -41,7 +41,7 @@ class JointTraffic(ProofTraffic):
         """Walk through `analyses.rows.meeting.meet`."""
         plan, owners = self._plan, self._plan.owners
         reveals = matches_openly(plan)
-        self._greet(all_pairs=all_pairs or reveals)
+        self.greet(all_pairs=all_pairs or reveals)
         if reveals:
             sizes = {owner: declared[1] for owner in owners if (declared := plan.schema_of(owner).rows) is not None}
             match_revealed(self.traffic, owners, sizes, strict=plan.job.is_malicious)
@@ -55,7 +55,7 @@ class JointTraffic(ProofTraffic):
             self.meet()
             self.count_rows_of_persons()
         else:
-            self._greet(all_pairs=False)
+            self.greet(all_pairs=False)
             match_secretly(self, self._terms)
 
     def count_rows_of_persons(self) -> None:
@@ -132,7 +132,8 @@ class JointTraffic(ProofTraffic):
         self.traffic.pass_gate(sizes)
         self.traffic.step(Sent(member, COORDINATOR, n_bytes) for member, n_bytes in sizes.items())
 
-    def _greet(self, *, all_pairs: bool) -> None:
+    def greet(self, *, all_pairs: bool = False) -> None:
+        """Walk through `analyses.rows.meeting.greet`."""
         n_parties = len(self.members) if all_pairs else self.n_parties
         greet(self.traffic, self.members, n_parties)
         confirm(self.traffic, self.members, n_parties)

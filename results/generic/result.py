@@ -152,7 +152,7 @@ class Result:
         """The result as text, as `moiety job show` prints it: whose rows it is about, and what was found."""
         from analyses.registry import ANALYSES
 
-        joins = self.job.analysis not in ANALYSES or ANALYSES[self.job.analysis].joins
+        joins = self.job.analysis not in ANALYSES or ANALYSES[self.job.analysis].joins_rows(self.job)
         return [*about_lines(self.job, self.fields, joins=joins), *self.lines_of(self.fields)]
 
     @property

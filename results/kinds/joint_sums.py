@@ -18,13 +18,17 @@ class JointCountResult(Result):
     @staticmethod
     def lines_of(fields: Mapping[str, Any]) -> list[str]:
         """Return the number of rows and its 95 % interval."""
+        if "people" in fields:
+            return [*_people_lines(fields), *closing_lines(fields)]
         low, high = fields["n_rows_interval"]
         found = f"number of rows: {fields['n_rows']:,.0f}; 95 % interval {max(0, low):,.0f} to {high:,.0f}"
         return [found, *closing_lines(fields)]
 
     @staticmethod
     def panels_of(fields: Mapping[str, Any]) -> tuple[Rows]:
-        """Return the number of rows with its 95 % interval."""
+        """Return the number of rows, or of people at each set of owners, with 95 % intervals."""
+        if "people" in fields:
+            return (_people_panel(fields),)
         count = rows_of(
             ["rows"],
             [fields["n_rows"]],
@@ -37,10 +41,39 @@ class JointCountResult(Result):
         return (count,)
 
     def table(self) -> Columns:
-        """Return one line: the number, its standard error, and the ends of its 95 % interval."""
+        """Return one line: the number, its standard error, and the ends of its 95 % interval.
+
+        By bins a line per set of parties: how many people are at one of them at least, at all of them, and the errors.
+        """
+        if "people" in self.fields:
+            rows = [{**one, "parties": ", ".join(one["parties"])} for one in self.fields["people"]]
+            return {name: [row[name] for row in rows] for name in rows[0]}
         low, high = self.fields["n_rows_interval"]
         error = self.fields["n_rows_standard_error"]
         return {"n_rows": [self.fields["n_rows"]], "standard_error": [error], "at_least": [low], "at_most": [high]}
+
+
+def _people_lines(fields: Mapping[str, Any]) -> list[str]:
+    found = fields["people"]
+    table: dict[str, list[Any]] = {"parties": [", ".join(one["parties"]) for one in found]}
+    for name, shown in (("union", "at one of them at least"), ("common", "at all of them")):
+        errors = half_intervals([one[f"{name}_standard_error"] for one in found])
+        table[shown], table["+-" if name == "union" else " +-"] = columns_alike([one[name] for one in found], errors)
+    told = f"+- is half of a 95 % interval, by noise and by people whose ids meet in one of {fields['bins']:,} bins"
+    return ["number of people", *table_lines(table), told]
+
+
+def _people_panel(fields: Mapping[str, Any]) -> Rows:
+    several = [one for one in fields["people"] if len(one["parties"]) > 1]
+    labels = [", ".join(one["parties"]) for one in fields["people"]]
+    values = [one["union"] for one in fields["people"]] + [one["common"] for one in several]
+    errors = [
+        one[f"{name}_standard_error"] for name, of in (("union", fields["people"]), ("common", several)) for one in of
+    ]
+    labels += [f"all of {', '.join(one['parties'])}" for one in several]
+    return rows_of(
+        labels, values, around(values, errors), title="Number of people", axis="people", what="counts", has_bars=True
+    )
 
 
 class JointSumResult(Result):

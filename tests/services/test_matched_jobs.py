@@ -313,6 +313,18 @@ def test_moments_patterns_and_clusters_agree_with_the_pooled_rows(deployment, an
     assert sum(found["weights"]) == pytest.approx(N_COMMON, abs=6 * max(found["standard_errors"]) + 1)
 
 
+def test_people_are_counted_by_bins_whoever_is_in_which_table(deployment, analyst):
+    fields = {"matching": None, "privacy": {"epsilon": 60.0, "delta": 1e-6}}
+    found = result_of(analyst.run(job("joint-count", {"bins": "auto"}, **fields)))
+    ids = [set(people(party)["number"].to_list()) for party in PARTIES]
+    for one in found["people"]:
+        of = [ids[PARTIES.index(party)] for party in one["parties"]]
+        for name, exact in (("union", set.union(*of)), ("common", set.intersection(*of))):
+            assert abs(one[name] - len(exact)) <= 6 * one[f"{name}_standard_error"] < 150
+    assert len(found["people"]) == 7
+    assert found["n_rows"] == found["people"][-1]["union"]
+
+
 @pytest.mark.parametrize("kind", KINDS_OF_MATCHING)
 def test_counts_sums_means_and_cross_tables_are_those_of_the_pooled_rows(deployment, analyst, kind):
     """Within 20 standard errors: the noise has tails of exp(-sqrt(2) x), so that fails by chance below 1e-10."""
