@@ -66,7 +66,7 @@ class SurveyQuestion(DistributionParams, Question):
         analysis: the name of the analysis.
         record: each device's `[[records]]` says where it keeps this.
         range: range of the number; values outside it count as its nearer end.
-        buckets, method, bins, fine, half_width, top, estimate, tau, smoothing, queries, quantiles: see
+        buckets, method, bins, fine, half_width, top, centre, estimate, tau, smoothing, queries, quantiles: see
             `DistributionParams`.
         epsilon: epsilon of one response, at delta 0.
         delta: at which the report states what a response costs; the promise at delta 0 holds whatever it is.
@@ -155,8 +155,8 @@ class SurveyQuestion(DistributionParams, Question):
 
     @cached_property
     def series_digest(self) -> bytes:
-        """SHA-256 of what all rounds of a series have in common."""
-        common = self.model_dump(mode="json", exclude={"round", "until", "responses"})
+        """SHA-256 of what all rounds of a series have in common; a centre may follow from an earlier round."""
+        common = self.model_dump(mode="json", exclude={"round", "until", "responses", "centre"})
         return hashlib.sha256(b"moiety survey series:" + _canonical(common)).digest()
 
 
@@ -180,7 +180,7 @@ class AskedQuestion(Asked):
         question, mechanism = self.question, self.question.inquiry.response
         if takes_choices(mechanism):
             raise JobError(f"method: {question.method} makes a new choice for each question; the record is fixed")
-        names = {"record", "range", "buckets", "method", "bins", "fine", "epsilon"}
+        names = {"record", "range", "buckets", "method", "bins", "fine", "epsilon", "centre"}
         tree = question.model_dump(mode="json", include=names) | {"favoured": question.inquiry.favoured}
         if not question.entry.is_binned:
             tree["bins"] = SurveyQuestion.model_fields["bins"].default

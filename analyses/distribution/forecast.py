@@ -116,13 +116,14 @@ def forecast_of_responses(
         return Forecast((share,), (*assumptions, _OF_PREFIXES))
     if not isinstance(mechanism, Wave | SignResponse):
         return _of_tree(params, mechanism, n_responses, unit, assumptions)
-    lower, upper = params.known_range
+    lower, upper = params.answered_range
     best, error, bad = (
         (upper - lower) * _error_of_mean(params, mechanism, n_responses, at) for at in ("middle", "even", "ends")
     )
     if not isfinite(best + error + bad):
         return Forecast(not_forecast=(_TOO_FEW,))
-    mean = Quantity("closed_mean", unit, error, None, None, lower, upper, min(best, error, bad), max(best, error, bad))
+    name, unit = ("closed_mean", unit) if params.centre is None else ("closed_variance", f"{unit}, squared")
+    mean = Quantity(name, unit, error, None, None, lower, upper, min(best, error, bad), max(best, error, bad))
     if isinstance(mechanism, SignResponse):
         return Forecast((mean,), (*assumptions, _OF_SIGNS))
     why = (

@@ -52,6 +52,8 @@ class DistributionParams(PublicModel):
         half_width: b, half of the window of a wave in units of the range; rounded to whole inputs. By default the one
             with the most mutual information.
         top: part of a trapezoid's window that is flat: its upper side to its lower one. By default a half.
+        centre: a number c of the range: `sign` answers about (x - c)^2 in the place of x, so it tells the variance
+            about c. The JSON of other questions does not show the field.
         estimate: how a distribution is made of what was answered, of `Method.ways`; by default the first of them.
         tau: plain expectation maximisation (`em`) ends where a map raises the log likelihood of all responses by less.
             By default e^epsilon / 1000.
@@ -67,6 +69,7 @@ class DistributionParams(PublicModel):
     fine: Annotated[int, Field(ge=2, le=MAX_INPUTS)] | None = None
     half_width: Annotated[Finite, Field(gt=0, le=MAX_HALF_WIDTH)] | None = None
     top: Annotated[Finite, Field(ge=0, le=1)] | None = None
+    centre: Annotated[Finite | None, Field(exclude_if=lambda centre: centre is None)] = None
     estimate: Way | None = None
     tau: Annotated[Finite, Field(gt=0)] | None = None
     smoothing: Annotated[int, Field(ge=1, le=100)] | Literal["auto"] = "auto"
@@ -100,10 +103,12 @@ class DistributionParams(PublicModel):
         Grid(lower, upper, max(self.n_inputs, self.buckets))
         if self.entry.is_binned and self.buckets % self.bins:
             raise ValueError(f"bins: {self.bins} bins do not divide {self.buckets} buckets")
-        for name in ("fine", "half_width", "top"):
+        for name in ("fine", "half_width", "top", "centre"):
             if getattr(self, name) is not None and name not in self.entry.options:
                 those = ", ".join(other for other, method in METHODS.items() if name in method.options)
                 raise ValueError(f"{name}: {self.method} has none; only {those}")
+        if self.centre is not None and not lower <= self.centre <= upper:
+            raise ValueError(f"centre: {self.centre:g} is outside the range")
         if self.fine is not None and self.fine % self.buckets:
             raise ValueError(f"fine: {self.fine} is no multiple of {self.buckets} buckets")
         self._check_estimate()
@@ -121,6 +126,13 @@ class DistributionParams(PublicModel):
             raise ValueError('tau: only plain expectation maximisation ends by it: estimate = "em"')
         if self.smoothing != "auto" and self.way == "em":
             raise ValueError("smoothing: plain expectation maximisation has none")
+
+    @property
+    def answered_range(self) -> Range:
+        """The range of what is answered about: that of the number, or of its squared distance from the centre."""
+        if self.centre is None:
+            return self.known_range
+        return 0.0, max((end - self.centre) ** 2 for end in self.known_range)
 
     @property
     def known_range(self) -> Range:
@@ -196,6 +208,10 @@ class Inquiry:
             values: shape (rows,), finite.
         """
         params = self.params
+        if params.centre is not None:
+            clipped = np.clip(values, *params.known_range)
+            places, _ = Grid(*params.answered_range, params.n_inputs).places((clipped - params.centre) ** 2)
+            return places, int(np.count_nonzero(clipped != values))
         places, n_clipped = Grid(*params.known_range, max(params.n_inputs, params.buckets)).places(values)
         if params.entry.is_binned:
             places = places * params.bins // params.buckets

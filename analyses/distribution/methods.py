@@ -101,7 +101,7 @@ METHODS: dict[str, Method] = {
     "piecewise": Method(
         lambda params, odds: Wave.piecewise(params.n_inputs, odds, has_empty=True), _EM, frozenset({"fine"})
     ),
-    "sign": Method(lambda params, odds: SignResponse(params.n_inputs, odds, has_empty=True), ()),
+    "sign": Method(lambda params, odds: SignResponse(params.n_inputs, odds, has_empty=True), (), frozenset({"centre"})),
     "bins": Method(_of_inputs(frequency_oracle), _FREQUENCIES, is_binned=True),
     "direct": Method(_of_inputs(DirectResponse), _FREQUENCIES, is_binned=True),
     "hashed": Method(_of_inputs(HashedResponse.of_odds), _FREQUENCIES, is_binned=True),

@@ -40,7 +40,8 @@ def bins_of(ids: NDArray[np.uint8], binding: bytes, n_bins: int) -> NDArray[np.i
     """
     factors = KeyStream(hashlib.sha256(b"moiety bins of ids:" + binding).digest()).words(4) | np.uint64(1)
     hashed = (np.ascontiguousarray(ids).view("<u8") * factors).sum(axis=1, dtype=np.uint64)
-    return (hashed >> np.uint64(65 - n_bins.bit_length())).astype(np.int64)
+    bins: NDArray[np.int64] = (hashed >> np.uint64(65 - n_bins.bit_length())).astype(np.int64)
+    return bins
 
 
 async def count_bins(session: Session, plan: BinPlan, table: Table | None) -> LocalReport:

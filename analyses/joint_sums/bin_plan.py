@@ -70,8 +70,14 @@ class BinPlan(Plan):
     @cached_property
     def noise(self) -> SharedSkellam | SharedLaplace:
         """The mechanism."""
-        parameters = {"party_mu": self.party_mu, "mean_units": self.mean_units}
-        return shared_noise(1 << len(self.owners), BIN_SENSITIVITY, self.n_parties, self.job.t, **parameters)
+        return shared_noise(
+            1 << len(self.owners),
+            BIN_SENSITIVITY,
+            self.n_parties,
+            self.job.t,
+            party_mu=self.party_mu,
+            mean_units=self.mean_units,
+        )
 
     @property
     def opened_bound(self) -> int:

@@ -21,6 +21,7 @@ PREFIXES = "prefixes"
 """The method whose result has frequent values, and no distribution."""
 
 ENDS = ("at_least", "at_most")
+CLOSED_VARIANCE = ("closed_variance", "closed_variance_error")
 CLOSED_MEAN = ("closed_mean", "closed_mean_error")
 
 MAX_SHARES = 32
@@ -78,7 +79,7 @@ class DistributionResult(Result):
             names, found = ("value", "share", *ENDS), self.fields["frequent"] or []
             return {name: [one[at] for one in found] for at, name in enumerate(names)}
         if self.fields["probabilities"] is None:
-            return {name: [self.fields[name]] for name in ("mean", *CLOSED_MEAN)}
+            return {name: [self.fields[name]] for name in ("mean", *CLOSED_MEAN, *CLOSED_VARIANCE)}
         edges = self.fields["edges"]
         shown: Columns = {"lower": edges[:-1], "upper": edges[1:], "probability": list(self.fields["probabilities"])}
         shares = self.fields.get("shares") or ()
@@ -139,12 +140,15 @@ def _frequent_of(fields: Mapping[str, Any]) -> Rows:
 
 
 def _mean_of(fields: Mapping[str, Any]) -> Rows:
-    mean, error = (fields[name] for name in CLOSED_MEAN)
+    of_squares = fields["closed_variance"] is not None
+    mean, error = (fields[name] for name in (CLOSED_VARIANCE if of_squares else CLOSED_MEAN))
     if mean is None:
         raise NothingToDrawError("there is nothing to draw: those who have a value are hardly seen in the noise")
     interval = (mean - NORMAL_95 * error, mean + NORMAL_95 * error)
     note = (f"About {fields['rows']:,.0f} rows.", fields["about_intervals"])
-    return Rows(title="Mean", axis="value", labels=("mean",), values=(mean,), intervals=(interval,), note=note)
+    title = f"Variance about {fields['mean']:g}" if of_squares else "Mean"
+    axis, label = ("squared distance", "variance") if of_squares else ("value", "mean")
+    return Rows(title=title, axis=axis, labels=(label,), values=(mean,), intervals=(interval,), note=note)
 
 
 def density_of(

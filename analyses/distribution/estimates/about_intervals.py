@@ -29,6 +29,7 @@ OF_BINS = (
 OF_SIGNS = "Signs tell the mean alone, of which the standard error is known."
 FEW_SIGNS = "Signs tell the mean alone, and here not that: the number of rows is hardly seen in the noise."
 
+OF_SQUARES = "Signs about a centre tell the variance about it alone, of which the standard error is known."
 OF_PREFIXES = (
     "Responses about prefixes tell frequent values alone. Their intervals are of 95 % all at once, and about the "
     "distribution that the rows are from."
@@ -53,5 +54,5 @@ def about_intervals(params: DistributionParams, *, is_known: bool, is_part_known
     if params.method == "prefixes":
         return OF_PREFIXES if is_part_known else FEW_PREFIXES
     if params.way is None:
-        return OF_SIGNS if is_part_known else FEW_SIGNS
+        return (OF_SIGNS if params.centre is None else OF_SQUARES) if is_part_known else FEW_SIGNS
     return OF_BINS if params.bins < params.buckets and is_part_known else FEW_RESPONSES

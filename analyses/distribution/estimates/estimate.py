@@ -114,7 +114,7 @@ def described(
             "queries": _holding(known.queries, of_queries).tolist(),
             "probabilities": _holding(known.probabilities, probabilities).tolist(),
         }
-    is_part_known = any(more.get(name) is not None for name in ("shares", "closed_mean"))
+    is_part_known = any(more.get(name) is not None for name in ("shares", "closed_mean", "closed_variance"))
     return {
         "analysis": "distribution",
         "method": inquiry.params.method,
@@ -187,7 +187,8 @@ def _of_signs(inquiry: Inquiry, mechanism: SignResponse, tally: CountedTally) ->
     Returns:
         As `described`: `mean`, the nearest to `closed_mean` within the range, `rows`, and of what only responses tell
         `closed_mean`, `closed_mean_error` and `gain_of_a_response`, these three None where those who have a value are
-        hardly seen; the mean is the middle of the range then. No probabilities, variance, quantiles, queries.
+        hardly seen; the mean is the middle of the range then. No probabilities, variance, quantiles, queries. About a
+        centre, that is the `mean`, and `closed_variance`, with its error, is the mean squared distance from it.
     """
     lower, upper = float(inquiry.edges[0]), float(inquiry.edges[-1])
     rows, closed = 0.0, {}
@@ -197,10 +198,15 @@ def _of_signs(inquiry: Inquiry, mechanism: SignResponse, tally: CountedTally) ->
         pass
     else:
         rows, closed = tally.n_responses * min(1.0, found.present), _closed(inquiry, found)
-    mean = closed.get("closed_mean")
+    centre, mean = inquiry.params.centre, closed.get("closed_mean")
+    stated = (lower + upper) / 2 if mean is None else min(upper, max(lower, mean))
+    if centre is not None:
+        most, stated = inquiry.params.answered_range[1], centre
+        if closed:
+            closed = {"closed_variance": most * found.mean, "closed_variance_error": most * found.mean_error}
     return {
-        **described(inquiry, np.full(inquiry.params.buckets, 1 / inquiry.params.buckets), rows, **closed),
-        "mean": (lower + upper) / 2 if mean is None else min(upper, max(lower, mean)),
+        **described(inquiry, np.full(inquiry.params.buckets, 1 / inquiry.params.buckets), rows, None, **closed),
+        "mean": stated,
         **dict.fromkeys(("probabilities", "variance")),
         "quantiles": [],
     }

@@ -11,6 +11,8 @@ from surveys import asked, survey_question
 
 from analyses.distribution.estimates.estimate import estimated
 from analyses.distribution.estimates.tally import tally_of
+from analyses.distribution.estimates.wave_moments import moments, sign_mean
+from analyses.distribution.estimates.wave_operator import WaveOperator
 from analyses.distribution.methods import METHODS, takes_choices
 from analyses.job.job import JobError
 from analyses.sums.records import DeclaredRecord, Record, contribution
@@ -217,6 +219,21 @@ def test_the_page_has_every_method_with_its_ways_and_the_errors_that_are_forecas
             asked = survey_question(method=name.strip("`"), epsilon=epsilon, range=(0, 1), buckets=256)
             found = plan_of(asked, 10_000).forecast.quantities[0].standard_error
             assert float(error) == pytest.approx(found, abs=6e-5), (epsilon, name)
+
+
+def test_the_page_has_the_errors_of_a_variance_by_signs_about_a_centre_and_by_waves():
+    text, values = " ".join(PAGE.read_text(encoding="utf-8").split()), (np.arange(2560) + 0.5) / 2560
+    stated = {name: [] for name in ("sign", "wave")}
+    for epsilon in (0.5, 1.0, 2.0, 4.0):
+        signs = survey_question(method="sign", centre=0.5, epsilon=epsilon, range=(0, 1), buckets=256).inquiry
+        law = signs.response.weights_of(signs.inputs_of(values)[0]).mean(axis=0) / signs.response.total
+        stated["sign"].append(sign_mean(signs.response, 5000 * law).mean_error / 4)
+        waves = survey_question(epsilon=epsilon, range=(0, 1), buckets=256).inquiry.response
+        operator = WaveOperator(waves, 256)
+        shares = np.append(np.full(256, 1 / 256), np.zeros(operator.n_entries - 256))
+        stated["wave"].append(moments(waves, 10_000 * operator.densities(shares)).variance_error)
+    for errors in stated.values():
+        assert ", ".join(f"{error:.4f}"[1:] for error in errors) in text
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "masked"])

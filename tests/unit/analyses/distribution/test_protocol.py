@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from analyses.distribution import protocol
+from analyses.distribution.estimates.about_intervals import OF_SQUARES
 from analyses.distribution.estimates.metrics import wasserstein
 from analyses.distribution.estimates.wave_moments import gain_of_a_response, moments
 from analyses.distribution.methods import MASKED, METHODS, Answered, Method
@@ -182,6 +183,21 @@ async def test_signs_tell_the_mean_of_all_rows_and_nothing_else():
     assert (asked.table()["mean"], asked.probabilities_.shape) == ([result["mean"]], (0,))
 
 
+async def test_signs_about_a_centre_tell_the_variance_about_it_and_nothing_else():
+    tables, centre = tables_of(), 60.0
+    run = await run_locally(job_of(4.0, method="sign", centre=centre, buckets=256), tables, entropy_of=entropy_of)
+    result, exact = run.result, np.concatenate([np.clip(table.values[:, 0], 0, 200) for table in tables.values()])
+    about = exact.var() + (exact.mean() - centre) ** 2
+    assert abs(result["closed_variance"] - about) < 4 * result["closed_variance_error"] < about / 2
+    assert (result["mean"], result["closed_mean"], result["probabilities"]) == (centre, None, None)
+    for report in run.reports.values():
+        assert report.clipped_values == {"wage": 1}
+    assert result["about_intervals"] == OF_SQUARES
+    (panel,) = picture_of(result).panels
+    assert (panel.title, panel.values[0]) == ("Variance about 60", result["closed_variance"])
+    assert any("variance without smoothing" in line for line in lines_of("distribution", result))
+
+
 @pytest.mark.parametrize("method", get_args(Answered))
 async def test_without_noise_to_speak_of_every_method_finds_what_it_asks_for(method):
     """At epsilon 16 the truth is lied about once in 100,000 responses: what is left is the part of a respondent."""
@@ -334,6 +350,8 @@ async def test_a_response_that_is_no_output_is_refused_and_its_sender_named():
         ({"method": "haar", "estimate": "admm"}, "parameters.estimate: haar has isotonic, norm-sub"),
         ({"method": "wave", "buckets": 1 << 15}, "parameters.buckets: wave has at most 16384; only prefixes"),
         ({"method": "prefixes", "queries": [[1.0, 5.0]]}, "parameters.queries: prefixes makes no distribution"),
+        ({"method": "wave", "centre": 1.0}, "parameters.centre: wave has none; only sign"),
+        ({"method": "sign", "centre": 201.0}, "parameters.centre: 201 is outside the range"),
         ({"method": "sign", "estimate": "ems"}, "parameters.estimate: sign has none"),
         ({"method": "sign", "queries": [[1.0, 5.0]]}, "parameters.queries: sign makes no distribution"),
         ({"half_width": 0.51}, "parameters.half_width"),

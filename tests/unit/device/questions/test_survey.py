@@ -271,6 +271,26 @@ def test_in_a_series_a_device_answers_one_round_once(tmp_path):
         )
 
 
+def test_the_centre_of_a_later_round_may_follow_from_an_earlier_one_and_a_device_answers_one_of_both(tmp_path):
+    answered = 0
+    for number, centre in ((0, None), (1, 90.0), (1, 60.0)):
+        question = asked(another_session(number), method="sign", centre=centre, rounds=2, round=number, series="spread")
+        with survey_device(tmp_path) as device:
+            try:
+                device.answer_once(question)
+            except SitsOutError:
+                continue
+            answered += 1
+    assert answered == 1
+
+
+def test_a_fixed_record_answers_about_each_centre_anew(tmp_path):
+    with survey_device(tmp_path, fixed=frozenset({"wage"})) as device:
+        for number, centre in enumerate((None, 60.0, 90.0), start=1):
+            device.answer_once(asked(another_session(number), method="sign", centre=centre))
+            assert committed(device) == number
+
+
 # Messages
 
 
