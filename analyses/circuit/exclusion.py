@@ -5,8 +5,9 @@
     open amount_3 = sum(x)
 
 Row i of x is 0 unless row i of `key` is 3. So of openings that ask for different values of `key` a row changes those of
-one value at most, however many groups there are. `conditions_of` says for each step under which such conditions alone
-it can differ from 0; it may miss some, and never states one that does not hold:
+one value at most, however many groups there are, and of openings that ask for values of two keys those of one pair.
+`conditions_of` says for each step under which such conditions alone it can differ from 0; it may miss some, and never
+states one that does not hold:
 
     step                           can differ from 0 only where
     equal(s, c)                    s = c
@@ -25,6 +26,9 @@ from analyses.circuit.program import Program, Step
 
 Condition = tuple[str, int]
 """A step and the value that it must have."""
+
+Case = tuple[Condition, ...]
+"""Values of some steps, all of which a row must have."""
 
 Conditions = frozenset[Condition] | None
 """Conditions under which alone a step can differ from 0, all of which must hold; None where it is always 0."""
@@ -80,10 +84,12 @@ def _either(a: Conditions, b: Conditions) -> Conditions:
     return a & b
 
 
-def exclusive_values(program: Program, ranges: Mapping[str, Range]) -> tuple[Condition | None, ...]:
-    """Return for each opening the value of one and the same step that it asks for; None where it asks for none.
+def exclusive_values(program: Program, ranges: Mapping[str, Range]) -> tuple[Case | None, ...]:
+    """Return for each opening the case that it asks for, the values of the same steps; None where it asks for none.
 
-    The step is the one of which most different values are asked for, by most openings; of several the first by name.
+    Two different cases differ in the value of a step that both name, so no row is in both. The first step is the one of
+    which most different values are asked for, by most openings; of several the first by name. Further ones are those
+    that all of these openings ask for as well, and not all for the same value.
     """
     conditions = conditions_of(program, ranges)
     asked = [dict(sorted(conditions[str(step.operands[0])] or ())) for step in program.opened]
@@ -96,4 +102,14 @@ def exclusive_values(program: Program, ranges: Mapping[str, Range]) -> tuple[Con
         return len(set(values)), len(values)
 
     most = max(steps, key=rank)  # of equals the first by name
-    return tuple((most, each[most]) if most in each else None for each in asked)
+    having = [each for each in asked if most in each]
+    further = [
+        s for s in steps if s != most and all(s in each for each in having) and len({each[s] for each in having}) > 1
+    ]
+    named = (most, *further)
+    return tuple(tuple((name, each[name]) for name in named) if most in each else None for each in asked)
+
+
+def text_of(case: Case) -> str:
+    """Return a case as people read it."""
+    return " and ".join(f"{step} = {value}" for step, value in case)

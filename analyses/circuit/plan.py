@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from analyses.circuit.errors import errors_of
-from analyses.circuit.exclusion import Condition, exclusive_values
+from analyses.circuit.exclusion import Case, exclusive_values, text_of
 from analyses.circuit.functions import Range, size_of
 from analyses.circuit.program import MAX_MASKED, Program, program_of, ranges_of
 from analyses.circuit.proven import masked_delta, proven_bounds
@@ -94,8 +94,8 @@ class CircuitPlan(Plan):
         return weights_of(self.opened_ranges)
 
     @cached_property
-    def exclusive(self) -> tuple[Condition | None, ...]:
-        """For each opening, which value of one step it asks for: a row changes those of one value only."""
+    def exclusive(self) -> tuple[Case | None, ...]:
+        """For each opening, which case it asks for: a row changes those of one case only."""
         return exclusive_values(self.program, self.ranges)
 
     @cached_property
@@ -167,7 +167,7 @@ class CircuitPlan(Plan):
                 "digest": self.program.digest,
                 "openings": [
                     {"name": s.name, "line": s.line, "row_range": list(r), "weight": w, "standard_error": e}
-                    | ({} if only is None else {"only_where": f"{only[0]} = {only[1]}"})
+                    | ({} if only is None else {"only_where": text_of(only)})
                     | ({"rounding_per_row": rounding} if rounding else {})
                     for s, r, w, e, only, rounding in opened
                 ],
@@ -249,7 +249,7 @@ class ColumnPlaces(ColumnRows):
 
 
 def sensitivities(
-    ranges: Sequence[Range], weights: Sequence[int], exclusive: Sequence[Condition | None]
+    ranges: Sequence[Range], weights: Sequence[int], exclusive: Sequence[Case | None]
 ) -> Mapping[View, VectorSensitivity]:
     """Return how far one record moves the weighted sums.
 
@@ -265,10 +265,11 @@ def sensitivities(
     for the coalition. A row of a person beyond those that count adds 0: what is summed is multiplied by a shared 0. The
     1-norm is the sum of these, the squared 2-norm the sum of their squares.
 
-    Some openings get something of a row only where a step has a value (`analyses.circuit.exclusion`), one step for all
-    of them. A row that is more or less moves those of its own value, so the value with the largest sum counts, and the
-    others do not. A row that is replaced by one of the same value moves those by the second line above; by one of
-    another value, those of both by the first: it leaves one and enters the other. The largest sum of these counts.
+    Some openings get something of a row only in a case, where the same steps have certain values
+    (`analyses.circuit.exclusion`); a row is in one case at most. One that is more or less moves the openings of its own
+    case, so the case with the largest sum counts, and the others do not. A row that is replaced by one of the same case
+    moves those by the second line above; by one of another case, those of both by the first: it leaves one and enters
+    the other. The largest sum of these counts.
     """
     more = [w * size_of(of) for w, of in zip(weights, ranges, strict=True)]
     replaced = [max(m, w * (high - low)) for m, w, (low, high) in zip(more, weights, ranges, strict=True)]
@@ -279,9 +280,9 @@ def sensitivities(
     return {"coordinator": of(more, [0] * len(more)), "coalition": of(replaced, more)}
 
 
-def _largest(moves: Sequence[int], leaving: Sequence[int], exclusive: Sequence[Condition | None], power: int) -> int:
-    """Return the largest sum of powers of what moves: within one value, or of what leaves one and enters another."""
-    within, across = Counter[Condition](), Counter[Condition]()
+def _largest(moves: Sequence[int], leaving: Sequence[int], exclusive: Sequence[Case | None], power: int) -> int:
+    """Return the largest sum of powers of what moves: within one case, or of what leaves one and enters another."""
+    within, across = Counter[Case](), Counter[Case]()
     always = 0
     for move, left, value in zip(moves, leaving, exclusive, strict=True):
         if value is None:

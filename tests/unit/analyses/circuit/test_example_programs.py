@@ -28,6 +28,9 @@ POOLED = {
         "event": (RNG.integers(0, 2, N_ROWS), 1),
     },
 }
+for owner in POOLED.values():
+    owner |= {score: (RNG.integers(0, 54, N_ROWS), 53) for score in ("first", "second")}
+POOLED["shop"]["mark"] = (RNG.integers(0, 2, N_ROWS), 1)
 COLUMN = {owner: {name: values for name, (values, _) in columns.items()} for owner, columns in POOLED.items()}
 
 
@@ -120,3 +123,13 @@ def test_the_first_component_is_that_of_the_pooled_table():
     ours = np.linalg.eigh(gram / N_ROWS - np.outer(sums, sums) / N_ROWS**2)[1][:, -1]
     exact = np.linalg.eigh(np.cov(columns))[1][:, -1]
     assert abs(ours @ exact) > 0.9
+
+
+def test_a_picture_of_two_scores_is_near_that_of_the_pooled_scores_and_a_count_has_the_error_of_one():
+    found, errors = run("scores")
+    across, up = (sum(own[score] for own in COLUMN.values()) // 16 for score in ("first", "second"))
+    for column, row in ((4, 4), (5, 3), (0, 9)):
+        here = (across == column) & (up == row)
+        assert abs(found[f"marked_{column}_{row}"] - (here & (COLUMN["shop"]["mark"] == 1)).sum()) < 6
+        assert abs(found[f"other_{column}_{row}"] - (here & (COLUMN["shop"]["mark"] == 0)).sum()) < 6
+    assert max(errors.values()) < 0.8  # 200 counts, as of two that a row changes

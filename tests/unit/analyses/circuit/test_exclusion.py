@@ -49,11 +49,32 @@ GROUPS = [
 
 def test_sums_by_a_key_cost_as_much_as_one_sum():
     only, stated = checked(GROUPS)
-    assert only == tuple(("key", g) for g in range(4))
+    assert only == tuple((("key", g),) for g in range(4))
     assert (stated["coordinator"].l1, stated["coordinator"].squared_l2) == (2, 4)
     assert (stated["coalition"].l1, stated["coalition"].squared_l2) == (4, 16)  # -2 becomes 2 in one group
     _, counts = checked([*GROUPS[:7], *(f"open n_{g} = sum(in_{g})" for g in range(4))])
     assert (counts["coordinator"].l1, counts["coalition"].l1, counts["coalition"].squared_l2) == (1, 2, 2)
+
+
+TWO_KEYS = [
+    *GROUPS[:7],
+    *(f"has_{b} = equal(bit, {b})" for b in range(2)),
+    *(f"cell_{g}_{b} = mul(in_{g}, has_{b})" for g in range(4) for b in range(2)),
+]
+
+
+def test_a_table_of_two_keys_costs_as_much_as_one_cell():
+    cells = [f"open cell_{g}_{b} = sum(cell_{g}_{b})" for g in range(4) for b in range(2)]
+    only, stated = checked([*TWO_KEYS, *cells])
+    assert only == tuple((("key", g), ("bit", b)) for g in range(4) for b in range(2))
+    assert (stated["coordinator"].l1, stated["coalition"].squared_l2) == (1, 2)
+
+
+def test_a_key_that_one_opening_does_not_ask_for_parts_none():
+    only, stated = checked([*TWO_KEYS, "open a = sum(cell_1_0)", "open b = sum(cell_1_1)", "open c = sum(in_2)"])
+    assert {case[0][0] for case in only} == {"key"}
+    assert {len(case) for case in only} == {1}
+    assert stated["coordinator"].l1 == 2
 
 
 @pytest.mark.parametrize(
@@ -70,7 +91,7 @@ def test_sums_by_a_key_cost_as_much_as_one_sum():
 )  # fmt: skip
 def test_what_a_step_asks_for_follows_from_its_operands(lines, expected):
     only, _ = checked([*COLUMNS, *lines, "open x = sum(x)", "open y = sum(y)"])
-    assert tuple(value and value[0] for value in only) == expected
+    assert tuple(case and case[0][0] for case in only) == expected
 
 
 @pytest.mark.parametrize("seed", range(40))
