@@ -120,10 +120,11 @@ DEMOS = (
             "parameters.counting",
             "mpc independent ldp pattern fm-sketch",
             {
+                "pattern": {SEEN_AT: 4.0},
                 "fm-sketch": {
                     "parameters.counting_options": {"accept_no_protection_against_parties": True},
                     "privacy.view": "coordinator",
-                }
+                },
             },
         ),
     ),

@@ -26,7 +26,7 @@ LOW_RANK, LEAST_SQUARES = "low-rank, additive error", "least-squares, additive e
 MOMENTS = "moments, additive error"
 MIN_ROWS, MAX_ROWS = 500, 40_000
 ROWS = (2000, 32_000)
-RANK = 2
+RANK, COLUMNS = 2, 12
 RUNS = 21
 OF_NOISE = "exponent of the noise's standard deviation in the additive error"
 OF_ROWS = "exponent of the rows in the additive error"
@@ -34,7 +34,7 @@ OF_ROWS = "exponent of the rows in the additive error"
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
-def _split(columns: Mapping[str, Floats], n_parties: int = 3, bounds: tuple[float, float] = (-1, 1)) -> list[Table]:
+def split(columns: Mapping[str, Floats], n_parties: int = 3, bounds: tuple[float, float] = (-1, 1)) -> list[Table]:
     tables = []
     for number, names in enumerate(np.array_split(np.array(list(columns)), n_parties), start=1):
         schema = tuple(ColumnSchema(name=str(name), lower=bounds[0], upper=bounds[1]) for name in names)
@@ -44,23 +44,26 @@ def _split(columns: Mapping[str, Floats], n_parties: int = 3, bounds: tuple[floa
     return tables
 
 
-def low_rank_table(n_rows: int) -> list[Table]:
-    """Return a table of rank RANK in the middle of its bounds, 12 columns."""
+def low_rank_table(n_rows: int, n_columns: int = COLUMNS) -> list[Table]:
+    """Return a table of rank RANK in the middle of its bounds; rows are as long however many columns there are."""
     rng = np.random.default_rng(7)
-    values = rng.uniform(-1, 1, (n_rows, RANK)) @ (rng.uniform(-1, 1, (RANK, 12)) / RANK)
-    return _split({f"x{i}": column for i, column in enumerate(values.T)})
+    shorter = RANK * (n_columns / COLUMNS) ** 0.5
+    values = rng.uniform(-1, 1, (n_rows, RANK)) @ (rng.uniform(-1, 1, (RANK, n_columns)) / shorter)
+    return split({f"x{i}": column for i, column in enumerate(values.T)})
 
 
 def line_table(n_rows: int) -> list[Table]:
     """Return a label, which is a line in the four features."""
     features = np.random.default_rng(3).uniform(-1, 1, (n_rows, 4))
     label = features @ np.array([0.5, -0.25, 0.2, 0.0])
-    return _split({"label": label, **{f"a{i}": column for i, column in enumerate(features.T)}})
+    return split({"label": label, **{f"a{i}": column for i, column in enumerate(features.T)}})
 
 
-def low_rank_error(n_rows: int, epsilon: float, method: Mapping[str, Any], runs: int) -> tuple[float, float]:
+def low_rank_error(
+    n_rows: int, epsilon: float, method: Mapping[str, Any], runs: int, n_columns: int = COLUMNS
+) -> tuple[float, float]:
     """Return the median of ||X - X V V^T||_F in scaled units, and the deviation of the noise in some unit."""
-    tables = low_rank_table(n_rows)
+    tables = low_rank_table(n_rows, n_columns)
     parameters = {"rank": RANK, "max_rows": MAX_ROWS, "origin": "middle", "gamma": 1 << 16, **method}
     plan = plan_of(low_rank, "low-rank", tables, parameters, epsilon)
     joint = clipped_rows(tables, plan)
@@ -92,7 +95,7 @@ def least_squares_error(n_rows: int, epsilon: float, method: Mapping[str, Any], 
 
 def moment_error(n_rows: int, epsilon: float, method: Mapping[str, Any], runs: int) -> tuple[float, float]:
     """Return the median of what is found where the moment of order 2 is 0, and the deviation of the noise."""
-    tables = _split({name: np.zeros(n_rows) for name in ("a", "b", "c")}, bounds=(0, 3))
+    tables = split({name: np.zeros(n_rows) for name in ("a", "b", "c")}, bounds=(0, 3))
     parameters = {"order": 2, "max_rows": MAX_ROWS, **method}
     plan = plan_of(power_moments, "moments", tables, parameters, epsilon)
     found = [abs(float(run_in_process(plan, tables).result["moment"])) for _ in range(runs)]

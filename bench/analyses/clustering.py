@@ -104,40 +104,47 @@ class Comparison:
         n_owners: S.
         runs: of each private way; medians are stated.
         p: 2 for k-means, 1 for k-median.
+        k: how many clusters.
+        sizes: columns of each owner; as equal as can be by default.
     """
 
-    def __init__(self, table: ClusterTable, n_owners: int, runs: int, p: Power = 2) -> None:
+    def __init__(
+        self, table: ClusterTable, n_owners: int, runs: int, p: Power = 2, k: int = K, sizes: Sequence[int] = ()
+    ) -> None:
         self.name = f"{table.name}, S = {n_owners}"
-        self.tables = table.split(n_owners)
-        self.runs, self.p = runs, p
-        self._scale = plan_of(self.tables, 100.0)
-        self._rows = clustering.scaled_rows(self.tables, self._scale)
-        exact = non_private_centres(self._rows, K, p)
-        self._labels = nearest(self._rows, exact)[0] if table.labels is None else table.labels
+        self.tables = table.split(n_owners, sizes)
+        self.runs, self.p, self.k = runs, p, k
+        self._scale = plan_of(self.tables, 100.0, k=k)
+        self.rows_scaled = clustering.scaled_rows(self.tables, self._scale)
+        exact = non_private_centres(self.rows_scaled, k, p)
+        self._labels = nearest(self.rows_scaled, exact)[0] if table.labels is None else table.labels
         self.truth = "the true labels" if table.labels is not None else "the clusters without privacy"
-        self.non_private = self._score([exact])
+        self.non_private = self.score([exact])
 
-    def _score(self, centres: Sequence[Floats], spent: Spent | None = None) -> Found:
+    def score(self, centres: Sequence[Floats], spent: Spent | None = None) -> Found:
         """Return the medians; centres in scaled units."""
-        losses = [loss(self._rows, c, self.p) for c in centres]
-        scores = [float(v_measure_score(self._labels, nearest(self._rows, c)[0])) for c in centres]
+        losses = [loss(self.rows_scaled, c, self.p) for c in centres]
+        scores = [float(v_measure_score(self._labels, nearest(self.rows_scaled, c)[0])) for c in centres]
         return Found(statistics.median(losses), statistics.median(scores), spent)
 
-    def counted(self, counting: str, epsilon: float, options: Mapping[str, Any] | None = None) -> Found | None:
+    def counted(
+        self, counting: str, epsilon: float, options: Mapping[str, Any] | None = None, **parameters: Any
+    ) -> Found | None:
         """Return what one way of counting finds; None where the plan refuses such a budget."""
+        of_counting = {"counting": counting, "counting_options": dict(options or {})}
         try:
-            plan = plan_of(self.tables, epsilon, counting=counting, counting_options=dict(options or {}), p=self.p)
+            plan = plan_of(self.tables, epsilon, p=self.p, k=self.k, **of_counting, **parameters)
         except JobError:
             return None
         found = [run_in_process(plan, self.tables) for _ in range(self.runs)]
         centres = [clustering.in_scaled_units(np.array(run.result["centres"]), self._scale) for run in found]
-        return self._score(centres, typical([run.spent for run in found]))
+        return self.score(centres, typical([run.spent for run in found]))
 
     def central(self, epsilon: float) -> Found:
         """Return what central privacy finds at the same cost."""
         target = PrivacyTarget(epsilon=epsilon, delta=delta_of(self.tables[0].n_rows), view="coordinator")
-        found = [central_clustering(self.tables, K, self.p, target, SystemEntropy()) for _ in range(self.runs)]
-        return self._score([clustering.in_scaled_units(c, self._scale) for c in found])
+        found = [central_clustering(self.tables, self.k, self.p, target, SystemEntropy()) for _ in range(self.runs)]
+        return self.score([clustering.in_scaled_units(c, self._scale) for c in found])
 
     def rows(self, epsilon: float, countings: Mapping[str, tuple[str, Mapping[str, Any]]]) -> Iterator[Row]:
         """Return for each way of counting other than `mpc` a row for the loss and one for the V-measure."""

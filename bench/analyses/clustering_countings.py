@@ -35,6 +35,7 @@ from mpc.protocol.session import COORDINATOR, Session
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 K_LOCAL = 5
+COUNTS = "clustering, counts alone"
 GRID = "clustering, a grid of 4096 cells"
 METRIC = "sum of |weight - count| / rows, less is better"
 
@@ -124,9 +125,17 @@ def central_weights(counts: GridWeights, epsilon: float, delta: float) -> GridWe
     return valid_counts(counts + noise.draw(SystemEntropy()).reshape(counts.shape))
 
 
-def errors(n_owners: int, epsilons: Sequence[float], runs: int, quick: bool) -> Iterator[Row]:
-    """Yield a row for each estimator on the mixture."""
-    table = mixed_gaussian(QUICK_ROWS) if quick else mixed_gaussian()
+def errors(
+    n_owners: int,
+    epsilons: Sequence[float],
+    runs: int,
+    quick: bool,
+    make: Callable[[], ClusterTable] = mixed_gaussian,
+    ways: Mapping[str, tuple[str, Mapping[str, Any]]] = WAYS,
+    analysis: str = COUNTS,
+) -> Iterator[Row]:
+    """Yield a row for each estimator on a table, the mixture by default."""
+    table = make().first(QUICK_ROWS) if quick else make()
     memberships = local_memberships(table, n_owners)
     counts, n_rows = exact_counts(memberships, K_LOCAL), len(memberships[0])
 
@@ -141,10 +150,10 @@ def errors(n_owners: int, epsilons: Sequence[float], runs: int, quick: bool) -> 
     for epsilon in epsilons[:1] if quick else epsilons:
         mpc, mpc_spent = of("mpc", {}, epsilon)
         central = statistics.median(error(central_weights(counts, epsilon, n_rows**-1.1)) for _ in range(runs))
-        for way, (name, options) in WAYS.items():
+        for way, (name, options) in ways.items():
             private, private_spent = of(name, options, epsilon)
             yield Row(
-                analysis="clustering, counts alone",
+                analysis=analysis,
                 dataset=f"{table.name}, S = {n_owners}",
                 epsilon=epsilon,
                 metric=METRIC,

@@ -31,7 +31,7 @@ from bench.utility.logistic_jobs import LEARNING, WEIGHT_NORM, run_over_services
 from bench.utility.logistic_moments import exact_gram, own_scores, released_moment_weights
 from bench.utility.moment_runs import spent_by
 from bench.utility.slr import BATCH, ORDERS, step_seconds
-from entropy import KeyStream, SystemEntropy
+from entropy import Entropy, KeyStream, SystemEntropy
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 STEPS: dict[str, Any] = {"sampling_rate": 0.05, "iterations": 200}
@@ -39,6 +39,7 @@ FULL: dict[str, Any] = {"sampling_rate": 1.0, "iterations": 30, "learning_rate":
 RUNS = 3
 LOCAL = "local noise (the paper's baseline)"
 GRADIENT = "`method = gradient`, batches"
+STEPS_AT_ONCE = 32
 QUICK_STEPS: dict[str, Any] = {"sampling_rate": 0.05, "iterations": 20}
 METRIC = "test accuracy, more is better"
 STEP = "logistic regression, one step"
@@ -62,15 +63,23 @@ def released_weights(tables: Sequence[Table], chosen: GradientPlan, seed: int) -
     largest = chosen.sampling.most_sampled(len(x), -40) * chosen.params.gamma * gradient.largest_factor
     assert largest < 2**53, "float64 would round the sums"
     descent = Descent(x.shape[1], chosen.params.optimiser, chosen.params.learning_rate, chosen.params.weight_norm)
-    for batch in chosen.sampling.samples(KeyStream(_key(seed)), len(x)):
+    batches = chosen.sampling.samples(KeyStream(_key(seed)), len(x))
+    for batch, noise in zip(batches, _noises(chosen, entropy), strict=False):
         lattice = on_lattice(descent.weights, chosen.params.weight_gamma, gradient.squared_weight_bound)
         rows, labels = x[batch], y[batch]
         factors: Sequence[Any] = gradient.factors(rows @ lattice, labels)  # whole numbers, exact in float64
         sums = rows.T @ np.stack(factors, axis=1)
-        for _ in range(chosen.n_parties):
-            sums += chosen.mechanism.draw(entropy).reshape(sums.shape)
+        sums += noise.reshape(sums.shape)
         descent.follow(gradient.gradient_of(sums) / chosen.expected_batch)
     return descent.weights
+
+
+def _noises(chosen: GradientPlan, entropy: Entropy) -> Iterator[np.ndarray]:
+    """Yield the noise of all parties in each step, drawn for many steps at once: no entry depends on another."""
+    one = chosen.mechanism.step
+    many = replace(one, length=one.length * STEPS_AT_ONCE)
+    while True:
+        yield from np.sum([many.draw(entropy) for _ in range(chosen.n_parties)], axis=0).reshape(-1, one.length)
 
 
 @cache
@@ -78,7 +87,7 @@ def _data(name: str) -> LabelledTables:
     return {"adult": adult, "nsl-kdd": nsl_kdd}[name]()
 
 
-def _accuracy_of_jobs(data: LabelledTables, runs: int, **parameters: Any) -> tuple[float, GradientPlan]:
+def accuracy_of_jobs(data: LabelledTables, runs: int, **parameters: Any) -> tuple[float, GradientPlan]:
     job = data.job(**{"method": "gradient", **STEPS, **LEARNING, "weight_norm": WEIGHT_NORM, **parameters})
     chosen = plan(job, [t.schema for t in data.training])
     assert isinstance(chosen, GradientPlan)
@@ -87,7 +96,7 @@ def _accuracy_of_jobs(data: LabelledTables, runs: int, **parameters: Any) -> tup
     return statistics.mean(found), chosen
 
 
-def _accuracy_by_moments(data: LabelledTables, epsilon: float, runs: int) -> float:
+def accuracy_by_moments(data: LabelledTables, epsilon: float, runs: int) -> float:
     chosen = plan(data.job(epsilon=epsilon), [t.schema for t in data.training])
     assert isinstance(chosen, LabelledMomentsPlan)
     exact, labels = exact_gram(data, chosen), scaled_rows(data.testing, chosen)[1]
@@ -96,8 +105,8 @@ def _accuracy_by_moments(data: LabelledTables, epsilon: float, runs: int) -> flo
 
 
 def _row(data: LabelledTables, epsilon: float, runs: int) -> Row:
-    one, chosen = _accuracy_of_jobs(data, runs, epsilon=epsilon)
-    three, _ = _accuracy_of_jobs(data, runs, epsilon=epsilon, release="three-sums")
+    one, chosen = accuracy_of_jobs(data, runs, epsilon=epsilon)
+    three, _ = accuracy_of_jobs(data, runs, epsilon=epsilon, release="three-sums")
     (x, y), (testing, labels) = scaled_rows(data.training, chosen), scaled_rows(data.testing, chosen)
     rng = np.random.default_rng(0)
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": 1e-5, "rng": rng}
@@ -111,7 +120,7 @@ def _row(data: LabelledTables, epsilon: float, runs: int) -> Row:
         epsilon=epsilon,
         metric=METRIC,
         private=three,
-        mpc=_accuracy_by_moments(data, epsilon, runs),
+        mpc=accuracy_by_moments(data, epsilon, runs),
         central=statistics.mean(central),
         non_private=accuracy(testing @ exact_weights(x, y), labels),
         others={GRADIENT: one, LOCAL: local, "always the same label": float(max(labels.mean(), 1 - labels.mean()))},
@@ -121,7 +130,7 @@ def _row(data: LabelledTables, epsilon: float, runs: int) -> Row:
 
 
 def _row_of_coalition(data: LabelledTables, epsilon: float, runs: int) -> Row:
-    found, chosen = _accuracy_of_jobs(data, runs, epsilon=epsilon, view="coalition", **FULL)
+    found, chosen = accuracy_of_jobs(data, runs, epsilon=epsilon, view="coalition", **FULL)
     coordinator = chosen.privacy_report()["views"]["coordinator"]["epsilon"]
     return Row(
         analysis=COALITION,

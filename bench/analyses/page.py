@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from analyses.registry import OFFERED
-from bench.analyses.claims import verdicts
+from bench.analyses import claims, clustering_figures, primitives_figures
+from bench.analyses.claims import Verdict
 from bench.analyses.table import Row, cells, of_metrics
 from bench.analyses.targets import target_lines
 
@@ -25,6 +26,9 @@ OF_RIVALS = {
     "stated intervals of 95 %": "claims.md",
 }
 """Page of each analysis that `bench.analyses.rivals` measures; every other module has its own page."""
+
+OF_SOURCES = {"clustering-figures.md": "[VertClust23]", "primitives-figures.md": "[VertPrim23]"}
+"""Page to the source of which it shows all claims."""
 
 HOW_TO_READ = (
     "[How to read the columns](claims.md#how-to-read-the-numbers). Measured by `python -m bench.analyses --only"
@@ -48,7 +52,7 @@ def pages(docs: Path, kept: Kept) -> dict[str, str]:
             sections.setdefault(name, []).append(_section(module, parts, name))
     by_hand = {path.name: path.read_text().partition(NUMBERS) for path in sorted(docs.glob("*.md"))}
     written = {
-        name: "\n".join([f"{text}{mark}\n", *(_claims(kept) if name == "claims.md" else []), *sections.pop(name, [])])
+        name: "\n".join([f"{text}{mark}\n", *_claims(kept, name), *sections.pop(name, [])])
         for name, (text, mark, _) in by_hand.items()
         if mark
     }
@@ -70,15 +74,28 @@ def _index(docs: Path) -> str:
     return cells(("question", "page", "job"), lines)
 
 
-def _claims(kept: Kept) -> Iterator[str]:
+def verdicts(rows: list[Row]) -> list[Verdict]:
+    """Return the verdicts on all claims, those of figures last."""
+    return [*claims.verdicts(rows), *primitives_figures.verdicts(rows), *clustering_figures.verdicts(rows)]
+
+
+def _claims(kept: Kept, name: str) -> Iterator[str]:
+    """Yield what a page says of targets and claims, if it does."""
+    if name != "claims.md" and name not in OF_SOURCES:
+        return
     rows = [Row.from_json(row) for parts in kept.values() for part in parts.values() for row in part["rows"]]
+    source = OF_SOURCES.get(name, "")
+    said = [(v.claim.removeprefix(source).strip(), v.text, v.numbers) for v in verdicts(rows) if source in v.claim]
+    table = cells(("claim", "verdict", "numbers"), said)
+    if source:
+        yield f"## What the source claims\n\n{table}"
+        return
     targets = cells(("what", "target", "measured", "met", "command"), target_lines(rows))
-    said = cells(("claim", "verdict", "numbers"), [(v.claim, v.text, v.numbers) for v in verdicts(rows)])
     yield f"## Targets\n\n{targets}"
     yield (
         "## What the papers claim\n\nEvery claim at equal true privacy: in the papers some epsilons are not what is "
         "spent ([corrections](../corrections.md)).\nWritten from the rows of all pages; "
-        f'"0.08 to 0.6" is what is claimed to be the smaller, and what it is compared with.\n\n{said}'
+        f'"0.08 to 0.6" is what is claimed to be the smaller, and what it is compared with.\n\n{table}'
     )
 
 

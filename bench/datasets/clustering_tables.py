@@ -3,7 +3,7 @@
 Bounds are constants from what the columns mean; none was computed from the data. Values beyond are clipped.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -96,18 +96,24 @@ class ClusterTable:
         labels = None if self.labels is None else self.labels[:n_rows]
         return ClusterTable(self.name, self.bounds, self.rows[:n_rows], labels)
 
-    def split(self, n_owners: int) -> list[Table]:
-        """Return the tables of so many owners, who get the columns in turn: what is alike goes to different ones."""
+    def split(self, n_owners: int, sizes: Sequence[int] = ()) -> list[Table]:
+        """Return the tables of so many owners, who get the columns in turn: what is alike goes to different ones.
+
+        Args:
+            n_owners: S.
+            sizes: columns of each owner; who has its own is left out of the turns. As equal as can be by default.
+        """
         names, tables = list(self.bounds), []
+        turns = [o for turn in range(len(names)) for o in range(n_owners) if not sizes or turn < sizes[o]]
         for owner in range(n_owners):
-            mine = range(owner, len(names), n_owners)
+            mine = [place for place, turn in enumerate(turns[: len(names)]) if turn == owner]
             columns = tuple(
                 ColumnSchema(name=names[c], lower=self.bounds[names[c]][0], upper=self.bounds[names[c]][1])
                 for c in mine
             )
             rows = (min(MIN_ROWS, len(self.rows)), len(self.rows))
             schema = BlockSchema(party=f"owner-{owner + 1}", columns=columns, rows=rows)
-            tables.append(Table(schema, self.rows[:, list(mine)]))
+            tables.append(Table(schema, self.rows[:, mine]))
         return tables
 
 

@@ -4,7 +4,7 @@ Bounds are constants from what the columns mean; none was computed from the data
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -155,6 +155,42 @@ def earnings() -> LabelledTables:
     rows, by = read("cpssw8"), {"registry": ("gender", "region"), "school": (), "employer": ()}
     label = (rows["earnings"] > 20).to_numpy()
     return _halved("earnings", rows, _EARNINGS, by, _EARNINGS_CATEGORIES, ("employer", "earns_over_20", label))
+
+
+_AGES = tuple(f"{low}_to_{low + 5}" for low in range(15, 90, 5))
+_HOUSEHOLD = {"age_head": _AGES, "age_spouse": ("none", *_AGES), "marital_filing_status": ("1", "2", "4")}
+_UNITS: Mapping[str, Mapping[str, Bounds]] = {
+    "registry": {"persons": (0, 8)},
+    "bank": {"interest": (0, 10_000), "dividends": (0, 10_000), "pensions_annuities": (0, 50_000)},
+    "office": {
+        "social_security": (0, 50_000),
+        "unemployment_comp": (0, 20_000),
+        "wage_spouse": (0, 100_000),
+        "self_employment": (0, 100_000),
+    },
+}
+# Three categories of the registry are one column of 1 each; a quarter for the persons, one length for all money.
+_UNIT_NORM_BOUNDS = {"registry": 3.25**0.5, "bank": 1.0, "office": 1.0}
+
+
+def employment() -> LabelledTables:
+    """Return tax units of the CPS: has the head any wages? 280,005 rows.
+
+    Raises:
+        FileNotFoundError: this file is not bundled; MOIETY_DATA names the folder that has `cps_income`.
+    """
+    units = read("cps_income/tax_units")
+    bands = [
+        pl.when(pl.col(age) == 0)
+        .then(pl.lit("none"))
+        .otherwise(pl.format("{}_to_{}", low := pl.col(age).clip(upper_bound=89) // 5 * 5, low + 5))
+        .alias(age)
+        for age in ("age_head", "age_spouse")
+    ]
+    rows = units.with_columns(*bands, pl.col("marital_filing_status").cast(pl.String))
+    label = ("office", "has_wages", (units["wage_head"] > 0).to_numpy())
+    found = _halved("cps-employment", rows, _UNITS, {"registry": tuple(_HOUSEHOLD)}, _HOUSEHOLD, label)
+    return replace(found, norm_bounds=_UNIT_NORM_BOUNDS)
 
 
 def _halved(

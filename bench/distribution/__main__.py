@@ -35,6 +35,7 @@ Part = Callable[[bool], Iterator[Setting] | Iterator[Number]]
 
 PARTS: dict[str, Part] = {
     **{f"figures 3.2-3.4, {name}": partial(figures.distances_and_statistics, s) for name, s in SAMPLES.items()},
+    **{f"as many as the source, {name}": partial(figures.at_the_sources_n, name) for name in figures.SOURCES_N},
     "figure 3.5": figures.shapes,
     "figure 3.6": figures.widths,
     "figure 3.7": figures.numbers_of_buckets,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import comb
 
 from bench.analyses.claims import Verdict
-from bench.distribution.figures import BEST_WIDTH, KS, MEAN, QUANTILES, TOPS, VARIANCE, W1, Setting
+from bench.distribution.figures import BEST_WIDTH, KS, LARGE, MEAN, QUANTILES, TOPS, VARIANCE, W1, Setting
 from bench.distribution.methods import ADMM, CFO, EM, EMS, HAAR, HH, ISOTONIC, PM, SR
 from bench.distribution.samples import BETA, INCOME, OF_THE_SOURCE, SAMPLES, TAXI
 
@@ -198,7 +198,20 @@ def _parameters(settings: Settings) -> Iterator[Verdict]:
         yield _verdict(f"{PRINTED}3.7: {best} buckets are best for {where}", cases, in_most=most)
 
 
-_ALL: tuple[Callable[[Settings], Iterator[Verdict]], ...] = (_distances, _ranges, _statistics, _parameters)
+def _large(settings: Settings) -> Iterator[Verdict]:
+    """Claims that fewer values than the source has cannot show."""
+    large = [s for s in settings if s.figure == LARGE]
+    w1 = [s for s in large if s.metric == W1]
+    smooth = [s for s in large if s.metric == QUANTILES and s.data != INCOME]
+    of_income = [s for s in large if s.metric == KS and s.data == INCOME]
+    at = f"{PRINTED}with as many values as the source has, epsilon 2.5"
+    yield _verdict(f"{at}: more bins are better: 64 to 16, W1", _less(w1, CFO[2:], CFO[:1]))
+    yield _verdict(f"{at}: the best number of bins is still worse than SW+EMS, W1", _less(w1, [EMS], CFO))
+    yield _verdict(f"{at}: HH-ADMM errs less than EM and EMS on income, KS", _less(of_income, [ADMM], [EM, EMS]))
+    yield _verdict(f"{at}: SW+EMS errs least about quantiles, without income", _less(smooth, [EMS], (ADMM, *CFO)))
+
+
+_ALL: tuple[Callable[[Settings], Iterator[Verdict]], ...] = (_distances, _ranges, _statistics, _parameters, _large)
 
 
 def verdicts(settings: Settings) -> list[Verdict]:

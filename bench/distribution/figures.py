@@ -19,12 +19,26 @@ from analyses.distribution.estimates.metrics import (
 from analyses.distribution.estimates.wave_estimate import estimate_ems
 from analyses.distribution.estimates.wave_operator import WaveOperator
 from bench.distribution import methods
-from bench.distribution.samples import BETA, OF_THE_SOURCE, SAMPLES, TAXI, Floats, Sample, inputs_of, share
+from bench.distribution.samples import (
+    BETA,
+    INCOME,
+    OF_THE_SOURCE,
+    SAMPLES,
+    TAXI,
+    WAGES,
+    Floats,
+    Sample,
+    inputs_of,
+    share,
+)
 from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.wave import Wave, best_half_width
 
 EPSILONS = (0.5, 1.0, 2.0, 2.5)
 N_SHAPE_RUNS = 10
+N_LARGE_RUNS = 2
+LARGE = "3.2 and 3.4, as many values as [SW20] has"
+SOURCES_N = {TAXI: 2_189_968, INCOME: 2_308_374, WAGES: 178_012}
 W1, KS = "W1", "KS"
 RANGES = {"range .1": 0.1, "range .4": 0.4}
 MEAN, VARIANCE, QUANTILES, OF_BUCKETS = "mean", "variance", "quantiles", "W1 on a grid of 4,096"
@@ -98,6 +112,21 @@ def distances_and_statistics(sample: Sample, quick: bool) -> Iterator[Setting]:
     figures = {W1: "3.2", KS: "3.2", **dict.fromkeys(RANGES, "3.3")}
     for (epsilon, metric), errors in found.items():
         yield Setting(figures.get(metric, "3.4"), sample.name, epsilon, metric, _medians(errors))
+
+
+def at_the_sources_n(name: str, quick: bool) -> Iterator[Setting]:
+    """Yield the distances of one sample at epsilon 2.5 with as many values as [SW20] has, drawn with replacement."""
+    found: Errors = {}
+    for seed in _runs(N_LARGE_RUNS, quick):
+        own, d = SAMPLES[name].values(seed, quick), SAMPLES[name].n_buckets
+        n = len(own) if quick else SOURCES_N[name]
+        inputs = inputs_of(np.random.default_rng(seed).choice(own, n), d)
+        odds = Odds.of_epsilon(EPSILONS[-1])
+        estimates = methods.from_waves(inputs, d, odds, seed) | methods.from_categories(inputs, d, odds, seed)
+        _add_errors(found, EPSILONS[-1], estimates, share(inputs, d))
+    for (epsilon, metric), errors in found.items():
+        if metric in (W1, KS, QUANTILES):
+            yield Setting(LARGE, name, epsilon, metric, _medians(errors))
 
 
 def _add_errors(found: Errors, epsilon: float, estimates: Mapping[str, Floats], truth: Floats) -> None:

@@ -1,11 +1,11 @@
 """Measures principal components as [SPCA24] does, and writes `docs/analyses/pca-figures.md`.
 
-python -m bench.pca_figures                      all; a quarter of an hour of processor time
+python -m bench.pca_figures                      all; an hour of processor time
 python -m bench.pca_figures --only "KDD Cup 99"  a part; the others keep the numbers of their last run
 python -m bench.pca_figures --render             none; the page anew
 
-What a part measured is kept in `bench/results/pca_figures.json`. CiteSeer and genes are measured where MOIETY_DATA
-names a folder that holds them. Our noise is never the same twice; that of the others comes from a fixed seed.
+What a part measured is kept in `bench/results/pca_figures.json`. CiteSeer, genes and employment are measured where
+MOIETY_DATA names a folder that holds them. Our noise is never the same twice; that of others comes from a fixed seed.
 """
 
 import argparse
@@ -18,6 +18,8 @@ from pathlib import Path
 from bench.distribution.__main__ import DOCS, RESULTS, kept_part
 from bench.pca_figures.measured import Point, figure_1, figure_2, parties
 from bench.pca_figures.page import page
+from bench.pca_figures.picture import SHOWN, picture
+from bench.pca_figures.regression import TABLES, figure_3
 from bench.pca_figures.sources import SOURCES
 
 KEPT = RESULTS.with_name("pca_figures.json")
@@ -25,6 +27,12 @@ KEPT = RESULTS.with_name("pca_figures.json")
 PARTS: dict[str, Callable[[], Iterator[Point]]] = {
     **{name: partial(figure_1, name, source) for name, source in SOURCES.items()},
     "figure 2": figure_2,
+    "figure 2, private": partial(picture, rows=SHOWN, path=DOCS / "images" / "pca-scores.png"),
+    **{
+        f"figure 3, {name}, epsilon {epsilon:g}": partial(figure_3, name, epsilon)
+        for name, census in TABLES.items()
+        for epsilon in census.epsilons
+    },
     "parties": parties,
 }
 

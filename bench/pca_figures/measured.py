@@ -45,7 +45,7 @@ class Point:
         figure: of the source; `ONE` and `ALMOST_HALF` are its tables 1 and 2, by who colludes.
         data: name of the source of the table.
         epsilon: against the coordinator.
-        k: number of components.
+        k: number of components; of figure 3 that of epochs.
         numbers: way to what was captured, means over runs; of the figure about parties number to epsilon.
         loss_to_bound: what the finest gamma lost to the bound of lemma 3, and None where it is not asked.
     """

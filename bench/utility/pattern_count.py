@@ -67,25 +67,32 @@ def error_slope(repeats: int, powers: Sequence[int] = range(10, 18)) -> tuple[fl
 
 
 def error_of_reports(
-    n_parties: int, rows: int, repeats: int, *, bias: Fraction = SLOPE_BIAS, reported: int | None = None
+    n_parties: int,
+    rows: int,
+    repeats: int,
+    *,
+    bias: Fraction = SLOPE_BIAS,
+    reported: int | None = None,
+    n_categories: int = 4,
 ) -> float:
     """Return the root mean square error of the counts by randomized response. Reproducible.
 
     Args:
-        n_parties: v, each with four categories.
+        n_parties: v.
         rows: of the table.
         repeats: number of tables.
         bias: of a bit.
         reported: number of the rows in the sample that parties report on; all by default.
+        n_categories: of each party.
     """
-    shape = (4,) * n_parties
+    shape = (n_categories,) * n_parties
     squares = []
     for repeat in range(repeats):
-        categories = categories_of(rows, 4, seed=repeat, n_parties=n_parties)
+        categories = categories_of(rows, n_categories, seed=repeat, n_parties=n_parties)
         reports = PatternReports(shape, rows, reported or rows, RandomizedBits(bias))
         entropy = InsecureTestEntropy(f"slope {n_parties} {rows} {reported} {repeat}")
         found = reported_counts(categories, reports, entropy).counts
-        exact = np.bincount(np.ravel_multi_index(categories, shape), minlength=4**n_parties).reshape(shape)
+        exact = np.bincount(np.ravel_multi_index(categories, shape), minlength=n_categories**n_parties).reshape(shape)
         squares.append(np.mean((found - exact) ** 2))
     return float(np.sqrt(np.mean(squares)))
 

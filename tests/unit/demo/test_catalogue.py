@@ -53,6 +53,8 @@ def test_a_method_whose_answer_its_noise_would_hide_has_an_epsilon_of_its_own():
     assert example_job(*squares.example({})).privacy.epsilon == 1
     assert example_job(*squares.example({"method": "sketch"})).privacy.epsilon == 32
     assert example_job(*squares.example({"method": "sketch", "epsilon": 2.0})).privacy.epsilon == 2
+    (clusters,) = [demo for demo in DEMOS if demo.name == "clustering"]
+    assert example_job(*clusters.example({"method": "pattern"})).privacy.epsilon == 4
 
 
 SHOWN = Outcome(
