@@ -16,8 +16,13 @@ where W(m, a) counts the ways to put m rows into a bins, two or more into each. 
 that of four rows with the same three bins, C(n, 4) / s^9. With 1.3 n / 3 + 100 bins to a third, the sum is below 2^-40
 for every n, as `tests/unit/mpc/matching/test_bins.py` computes; the 27 that would make 80 bins in all are too few for
 tables of some hundred rows.
+
+Large tables are dealt into parts of some 65,536 ids, by the same key: each part has bins for as many ids as it has but
+for a chance of 2^-60, and stores of its own, which fit into a cache.
 """
 
+import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +36,30 @@ N_CANDIDATES = kernels.SLOTS_PER_KEY
 ID_BYTES = 32
 
 _EXTRA_BINS = 100
+
+PART_IDS, MOST_IN_PART = 1 << 16, 1 << 18
+"""Ids of a part, on average: of the leader, whose rows are a few megabytes, and the most of another owner."""
+
+_LOG_FAILURE = 60 * math.log(2)
+
+
+def n_parts_of(sizes: Collection[int]) -> int:
+    """Return into how many parts owners of these declared sizes deal their ids."""
+    return max(1, -(-min(sizes) // PART_IDS), -(-max(sizes) // MOST_IN_PART))
+
+
+def room_of(size: int, n_parts: int) -> int:
+    """Return how many ids of an owner of this declared size a part has room for.
+
+    The number in a part is binomial with mean mu = size / n_parts; by Bernstein's inequality it exceeds mu + t with a
+    probability below exp(-t^2 / (2 (mu + t / 3))), which is 2^-60 / n_parts for the t below, so 2^-60 over all parts.
+    """
+    if n_parts == 1:
+        return size
+    mean, log = size / n_parts, _LOG_FAILURE + math.log(n_parts)
+    return min(size, math.ceil(mean + log / 3 + math.sqrt(log * log / 9 + 2 * mean * log)))
+
+
 """Bins of each third beyond 1.3 n / 3: few rows have the same three bins too often otherwise."""
 
 
@@ -47,35 +76,44 @@ class Bins:
         n_rows: largest number of rows that are placed.
         key: 32 bytes from which the candidates of ids follow; drawn when ids are fixed, so that nobody chooses one with
             which some ids do not fit.
+        n_parts: parts into which ids are dealt, each with bins of its own.
     """
 
     n_rows: int
     key: bytes
+    n_parts: int = 1
 
     @property
     def n_of_third(self) -> int:
-        """Bins in each third."""
-        return -(-13 * self.n_rows // 30) + _EXTRA_BINS
+        """Bins in each third of a part."""
+        return -(-13 * room_of(self.n_rows, self.n_parts) // 30) + _EXTRA_BINS
+
+    @property
+    def n_of_part(self) -> int:
+        """Bins of a part; those of the first part come first, then those of the next."""
+        return N_CANDIDATES * self.n_of_third
 
     @property
     def n_bins(self) -> int:
         """All bins, B."""
-        return N_CANDIDATES * self.n_of_third
+        return self.n_parts * self.n_of_part
 
     def candidates(self, ids: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """Return the bins in which an id may be, shape (n, 3): one in each third.
+        """Return the bins in which an id may be, shape (n, 3): one in each third of its part.
 
         Args:
             ids: shape (n, 32), uint8.
         """
-        third = self.n_of_third
         bins = np.empty((len(ids), N_CANDIDATES), dtype=np.int64)
         for number in range(N_CANDIDATES):
-            hashed = mac(self.key, *id_blocks(ids), block_of_numbers(np.full(len(ids), number)))
-            bins[:, number] = hashed[:, :8].copy().view("<u8").reshape(-1) % np.uint64(third) + np.uint64(
-                number * third
-            )
+            bins[:, number] = self._hashed(ids, number, self.n_of_third) + number * self.n_of_third
+        if self.n_parts > 1:
+            bins += self._hashed(ids, N_CANDIDATES, self.n_parts)[:, None] * self.n_of_part
         return bins
+
+    def _hashed(self, ids: NDArray[np.uint8], number: int, below: int) -> NDArray[np.int64]:
+        hashed = mac(self.key, *id_blocks(ids), block_of_numbers(np.full(len(ids), number)))
+        return (hashed[:, :8].copy().view("<u8").reshape(-1) % np.uint64(below)).astype(np.int64)
 
     def place(self, candidates: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return a bin for each row, all different and each a candidate of its row, shape (n,).

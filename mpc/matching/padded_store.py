@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from entropy import KeyStream
+from entropy.stream import KEY_BYTES
 from mpc.arithmetic.words import Words
 from mpc.matching.block_prf import Bytes, lengthen
 from mpc.matching.okvs import SEED_BYTES, Okvs
@@ -44,6 +46,13 @@ async def send_store(
             seed, pad = seeds_and_pads(group, purpose, store.n_words)
             seeds.append(seed)
             padded.append(values(number) ^ pad)
+        n_missing = store.n_keys - sum(map(len, seeds))  # all stores of a shape take the same time to make
+        seeds.append(np.frombuffer(session.entropy.read(n_missing * SEED_BYTES), np.uint8).reshape(-1, SEED_BYTES))
+        padded.append(
+            KeyStream(session.entropy.read(KEY_BYTES))
+            .words(n_missing * store.n_words)
+            .reshape(n_missing, store.n_words)
+        )
         return store.encode(np.concatenate(seeds), np.concatenate(padded), session.entropy)
 
     table = await session.compute(encoded)

@@ -1,9 +1,10 @@
 """Matching under shares: rows of several owners meet where their ids are equal, and nobody learns which rows did.
 
 The owner with the smallest declared table is the leader; its rows go into B bins (`mpc.matching.bins`), under a key
-that it draws for the job and tells the other owners. All tables are brought into the order of these bins, under shares,
-and every bin has a shared bit that says whether all owners have the id in it. Rows are multiplied by it, so that bins
-without a match hold zeros in all columns.
+that it draws for the job and tells the other owners. Large tables are dealt into parts by the same key, and what is
+called a table below is then one store for each part, of a size that follows from declared ones. All tables are brought
+into the order of these bins, under shares, and every bin has a shared bit that says whether all owners have the id in
+it. Rows are multiplied by it, so that bins without a match hold zeros in all columns.
 
 For each other owner j, with F its function that the leader knows for the one id in each bin only
 (`mpc.matching.helped_prf`):
@@ -49,8 +50,8 @@ from numpy.typing import NDArray
 from entropy import KeyStream
 from entropy.stream import KEY_BYTES
 from mpc.arithmetic.words import Words
-from mpc.errors import LocalFaultError, ShapeError
-from mpc.matching.bins import ID_BYTES, N_CANDIDATES
+from mpc.errors import LocalFaultError, PlacementFailedError, ShapeError
+from mpc.matching.bins import ID_BYTES, N_CANDIDATES, Bins
 from mpc.matching.block_prf import Bytes
 from mpc.matching.field_strings import WORDS_PER_STRING, elements_of_strings, elements_of_tags, strings_of_elements
 from mpc.matching.helped_prf import evaluate_by_helper, evaluate_own, help_evaluate
@@ -100,6 +101,7 @@ class SecretMatch:
         self._ids = None if ids is None else self._padded(ids)
         self._bin_of = np.empty(0, dtype=np.int64)
         self._candidates = np.empty((0, N_CANDIDATES), dtype=np.int64)
+        self._rows_of_part: list[NDArray[np.int64]] = []
         self._decoding: dict[int, Bytes] = {}
         self._encoding: Bytes | None = None
         self._n_stores: dict[int, int] = dict.fromkeys(terms.others, 0)
@@ -130,6 +132,8 @@ class SecretMatch:
             self._candidates = await self._session.compute(bins.candidates, self._ids)
             if self._am_leader:
                 self._bin_of = await self._session.compute(bins.place, self._candidates)
+            else:
+                self._rows_of_part = self._dealt_into_parts(bins)
         await run_together(*map(self._evaluate_for, self._terms.others))
         differences = await run_together(*map(self._differences_of, self._terms.others))
         empty = None
@@ -139,6 +143,18 @@ class SecretMatch:
             empty = self._c.field.encode(is_empty)
         differences.append(await self._dealt(self._terms.leader, "empty", (self.n_slots, 1), empty))
         self.matched = await all_zero(self._c, concatenate(differences, axis=1))
+
+    def _dealt_into_parts(self, bins: Bins) -> list[NDArray[np.int64]]:
+        """Return which of my ids are in each part.
+
+        Raises:
+            PlacementFailedError: one has more than it has room for, with a chance below 2^-60.
+        """
+        part = self._candidates[:, 0] // bins.n_of_part
+        ends = np.cumsum(np.bincount(part, minlength=bins.n_parts))
+        if np.diff(ends, prepend=0).max() > self._terms.room(self._c.me):
+            raise PlacementFailedError("the ids do not fit into the parts of this match: submit the job again")
+        return np.split(np.argsort(part, kind="stable"), ends[:-1])
 
     async def _key_of_bins(self) -> bytes:
         """Return the key of the bins, which the leader draws now and tells the other owners.
@@ -179,11 +195,11 @@ class SecretMatch:
         if self._c.me == owner:
             drawn = KeyStream(self._session.entropy.read(KEY_BYTES)).words(self.n_slots * n_words)
             raw = drawn.astype(np.uint64, copy=False).reshape(self.n_slots, n_words)
-            await self._send_store(owner, n_words, lambda number: raw[self._candidates[:, number]])
+            await self._send_stores(owner, n_words, lambda number, rows: raw[self._candidates[rows, number]])
             tags = elements_of_tags(field, raw.reshape(*shape, field.n_words))
         elif self._am_leader:
-            decoded = await self._receive_store(owner, n_words)
-            read = elements_of_tags(field, decoded.reshape(*shape, field.n_words))
+            form = (-1, N_TAG_WORDS, field.n_words)
+            read = await self._receive_stores(owner, n_words, lambda some: elements_of_tags(field, some.reshape(form)))
         of_leader, of_owner = await run_together(
             self._dealt(self._terms.leader, f"tags read of {owner}", shape, read),
             self._dealt(owner, "tags", shape, tags),
@@ -262,7 +278,7 @@ class SecretMatch:
 
     def _columns_at_once(self, owner: int) -> int:
         """Return how many columns of an owner go into one store; public."""
-        value_bytes = 8 * WORDS_PER_STRING * self._c.field.n_words * N_CANDIDATES * max(1, self._terms.most_rows[owner])
+        value_bytes = 8 * WORDS_PER_STRING * self._c.field.n_words * N_CANDIDATES * max(1, self._terms.room(owner))
         return max(1, STORE_BYTES // value_bytes)
 
     async def _columns_of(self, owner: int, width: int, own: Words | None) -> SharedArray:
@@ -273,15 +289,15 @@ class SecretMatch:
             stream = KeyStream(self._session.entropy.read(KEY_BYTES))
             masks = chosen = await self._session.compute(field.random, stream, shape)
 
-            def strings(number: int) -> Words:
-                masked = field.subtract(own, chosen[:, self._candidates[:, number]])
-                return strings_of_elements(field, masked, stream).reshape(len(self._candidates), n_words)
+            def strings(number: int, rows: NDArray[np.int64]) -> Words:
+                masked = field.subtract(own[:, rows], chosen[:, self._candidates[rows, number]])
+                return strings_of_elements(field, masked, stream).reshape(len(rows), n_words)
 
-            await self._send_store(owner, n_words, strings)
+            await self._send_stores(owner, n_words, strings)
         elif self._am_leader:
-            decoded = await self._receive_store(owner, n_words)
-            decoded = decoded.reshape(*shape, field.n_words, WORDS_PER_STRING)
-            read = await self._session.compute(elements_of_strings, field, decoded)
+            form = (-1, width, field.n_words, WORDS_PER_STRING)
+            elements = lambda some: elements_of_strings(field, some.reshape(form))  # noqa: E731
+            read = await self._receive_stores(owner, n_words, elements)
         of_leader, of_owner = await run_together(
             self._dealt(self._terms.leader, f"rows read of {owner}", shape, read),
             self._dealt(owner, "masks", shape, masks),
@@ -290,22 +306,35 @@ class SecretMatch:
 
     # -- stores and shares -----------------------------------------------------------------------------------------
 
-    async def _send_store(self, owner: int, n_words: int, values: Callable[[int], Words]) -> None:
-        """Send the leader values at all my ids in their candidate bins; `values` takes the number of a candidate."""
-        assert self._encoding is not None, "an owner has evaluated its function"
-        keys = [self._encoding[:, number] for number in range(N_CANDIDATES)]
-        store, purpose = self._next_store(owner, n_words)
-        await send_store(self._session, self._terms.leader, store, purpose, keys, values)
+    async def _send_stores(self, owner: int, n_words: int, values: Callable[[int, NDArray[np.int64]], Words]) -> None:
+        """Send the leader values at all my ids in their candidate bins, a store for each part.
 
-    async def _receive_store(self, owner: int, n_words: int) -> Words:
-        """Return what an owner's store holds at the ids in my bins, shape (n_slots, n_words); I am the leader."""
-        store, purpose = self._next_store(owner, n_words)
-        return await receive_store(self._session, owner, store, purpose, self._decoding[owner])
+        Args:
+            owner: my number.
+            n_words: words of a value.
+            values: the number of a candidate and some of my ids to their values there.
+        """
+        assert self._encoding is not None, "an owner has evaluated its function"
+        for rows in self._rows_of_part:
+            keys = [self._encoding[rows, number] for number in range(N_CANDIDATES)]
+            store, purpose = self._next_store(owner, n_words)
+            await send_store(
+                self._session, self._terms.leader, store, purpose, keys, lambda number, rows=rows: values(number, rows)
+            )
+
+    async def _receive_stores(self, owner: int, n_words: int, elements: Callable[[Words], Words]) -> Words:
+        """Return what an owner's stores hold at the ids in my bins, read as elements; I am the leader."""
+        read = []
+        for keys in np.split(self._decoding[owner], self._terms.n_parts):
+            store, purpose = self._next_store(owner, n_words)
+            decoded = await receive_store(self._session, owner, store, purpose, keys)
+            read.append(await self._session.compute(elements, decoded))
+        return np.concatenate(read, axis=1)
 
     def _next_store(self, owner: int, n_words: int) -> tuple[Okvs, str]:
         """Return the shape of an owner's next store, and a purpose that no other store has."""
         self._n_stores[owner] += 1
-        store = Okvs(N_CANDIDATES * self._terms.most_rows[owner], n_words)
+        store = Okvs(N_CANDIDATES * self._terms.room(owner), n_words)
         return store, f"moiety matching store {self._n_stores[owner]}"
 
     async def _dealt(self, dealer: int, what: str, shape: tuple[int, ...], secret: Words | None) -> SharedArray:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mpc.errors import LocalFaultError
-from mpc.matching.bins import Bins
+from mpc.matching.bins import Bins, n_parts_of, room_of
 
 
 @dataclass(frozen=True)
@@ -41,4 +41,13 @@ class SecretTerms:
 
     def bins(self, key: bytes) -> Bins:
         """Return the bins under a key that the leader draws; their number does not depend on it."""
-        return Bins(self.most_rows[self.leader], key)
+        return Bins(self.most_rows[self.leader], key, self.n_parts)
+
+    @property
+    def n_parts(self) -> int:
+        """Parts into which all owners deal their ids."""
+        return n_parts_of([self.most_rows[owner] for owner in self.owners])
+
+    def room(self, owner: int) -> int:
+        """Return how many ids of an owner a part has room for."""
+        return room_of(self.most_rows[owner], self.n_parts)

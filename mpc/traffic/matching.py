@@ -5,7 +5,7 @@ from itertools import pairwise as neighbours
 
 from entropy.stream import KEY_BYTES
 from mpc.arithmetic.moduli import PRIMES
-from mpc.matching.bins import N_CANDIDATES
+from mpc.matching.bins import N_CANDIDATES, n_parts_of
 from mpc.matching.block_prf import BLOCK_BYTES
 from mpc.matching.field_strings import WORDS_PER_STRING
 from mpc.matching.okvs import Okvs
@@ -14,7 +14,6 @@ from mpc.matching.revealed import WINDOW, by_transfers, sent_bytes
 from mpc.matching.secret import N_TAG_WORDS, STORE_BYTES
 from mpc.matching.secret_terms import SecretTerms
 from mpc.matching.transfer.match import WINDOW as PARTS_AT_ONCE
-from mpc.matching.transfer.match import n_parts_of
 from mpc.matching.zero_test import BITS_AT_ONCE, products_of_rounds
 from mpc.traffic.shares import WORD_BYTES, ShareTraffic
 from mpc.traffic.walk import Sent, Traffic
@@ -28,7 +27,9 @@ def match_revealed(traffic: Traffic, owners: Sequence[int], sizes: Mapping[int, 
     others = [owner for owner in owners if owner != leader]
     n_bytes = sent_bytes(owners, sizes, strict=strict)
     extended = by_transfers(owners, sizes, strict=strict)
-    n_windows = -(-n_parts_of(sizes) // PARTS_AT_ONCE) if extended else -(-len(parcels(sizes[leader])) // WINDOW)
+    n_windows = (
+        -(-n_parts_of(sizes.values()) // PARTS_AT_ONCE) if extended else -(-len(parcels(sizes[leader])) // WINDOW)
+    )
     # The bytes of all stages are counted with the first message each way; the rest are waits.
     traffic.step(Sent(leader, other, n_bytes[leader] // len(others)) for other in others)
     traffic.step(Sent(other, leader, n_bytes[other]) for other in others)
@@ -68,7 +69,7 @@ def share_rows(shares: ShareTraffic, terms: SecretTerms, widths: Mapping[int, in
         shares.traffic.step(shares.dealt(terms.leader, n_slots * widths[terms.leader]))
 
     def of(owner: int) -> None:
-        value_bytes = WORD_BYTES * WORDS_PER_STRING * shares.n_words * N_CANDIDATES * max(1, terms.most_rows[owner])
+        value_bytes = WORD_BYTES * WORDS_PER_STRING * shares.n_words * N_CANDIDATES * max(1, terms.room(owner))
         at_once = max(1, STORE_BYTES // value_bytes)
         starts = [*range(0, widths[owner], at_once), widths[owner]]
         for start, end in neighbours(starts):
@@ -85,11 +86,11 @@ def n_slots_of(terms: SecretTerms) -> int:
 
 
 def _stores(shares: ShareTraffic, terms: SecretTerms, n_words: Mapping[int, int]) -> None:
-    """Each owner sends a store of values of so many words."""
+    """Each owner sends stores of values of so many words, one for each part."""
     messages = []
     for owner, words in n_words.items():
-        n_rows, _ = Okvs(N_CANDIDATES * terms.most_rows[owner], words).shape
-        messages.append(Sent(owner, terms.leader, n_rows * words * WORD_BYTES))
+        n_rows, _ = Okvs(N_CANDIDATES * terms.room(owner), words).shape
+        messages.append(Sent(owner, terms.leader, terms.n_parts * n_rows * words * WORD_BYTES))
     shares.traffic.step(messages)
 
 

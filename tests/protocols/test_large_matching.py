@@ -7,10 +7,11 @@ import pytest
 from matchings import id_of, ids_of, match, matched_rows, network_of
 
 from mpc.errors import PeerLostError, PeerSilentError, PeerViolationError, PlacementFailedError
-from mpc.matching import parcels, revealed
+from mpc.matching import bins, parcels, revealed
+from mpc.matching.bins import n_parts_of, room_of
 from mpc.matching.revealed import by_transfers, sent_bytes
 from mpc.matching.transfer import match as large
-from mpc.matching.transfer.match import ANSWER, CHECK, EXTENDED, MATCHED, START, STORE, Parts, n_parts_of, room_of
+from mpc.matching.transfer.match import ANSWER, CHECK, EXTENDED, MATCHED, START, STORE, Parts
 from mpc.traffic.matching import match_revealed
 from mpc.traffic.walk import Traffic
 
@@ -38,7 +39,7 @@ def few_ids_suffice():
 )
 def test_owners_find_the_rows_that_all_have_in_one_order(rows, common, part_ids):
     sizes = {owner: len(names) + owner for owner, names in rows.items()}
-    with mock.patch.object(large, "PART_IDS", part_ids), mock.patch.object(parcels, "PARCEL_ROWS", 1000):
+    with mock.patch.object(bins, "PART_IDS", part_ids), mock.patch.object(parcels, "PARCEL_ROWS", 1000):
         network = network_of(max(rows))
         results = match(rows, sizes, network=network)
         assert sorted(matched_rows(rows, results)) == sorted(common)
@@ -70,7 +71,7 @@ def shape_of(rows, sizes):
 
 def test_messages_depend_on_declared_sizes_alone():
     sizes = {1: 4, 2: 6}
-    with mock.patch.object(large, "PART_IDS", 2):
+    with mock.patch.object(bins, "PART_IDS", 2):
         assert shape_of({1: "abcd", 2: "abcdef"}, sizes) == shape_of({1: "", 2: "xy"}, sizes)
 
 
@@ -87,14 +88,14 @@ def test_a_part_has_room_but_for_a_chance_of_two_to_the_minus_60():
     from scipy.stats import binom
 
     for size in (1000, 65_537, 1_000_000, 10_000_000):
-        n_parts = n_parts_of({1: size, 2: size})
+        n_parts = n_parts_of([size, size])
         room = room_of(size, n_parts)
         if n_parts > 1:
             assert n_parts * binom.sf(room, size, 1 / n_parts) < 2**-60
             assert size < 2e5 or room < 1.1 * size / n_parts
         if size > 65_536:  # what a leader that deviates could ask for (docs/protocols/private-matching.md)
             assert n_parts * large.Okvs(room, 2).n_rows < 1.4 * size
-    n_parts = n_parts_of({1: 50, 2: 5_000_000})
+    n_parts = n_parts_of([50, 5_000_000])
     assert n_parts == 20
     assert n_parts * binom.sf(room_of(5_000_000, n_parts), 5_000_000, 1 / n_parts) < 2**-60
     assert room_of(50, n_parts) == 50 or n_parts * binom.sf(room_of(50, n_parts), 50, 1 / n_parts) < 2**-60
@@ -167,7 +168,7 @@ def test_a_row_of_padding_is_no_row_whatever_the_stores_say():
 def test_the_walk_counts_what_is_sent_and_who_waits_for_whom():
     sizes = {1: 9, 2: 8, 3: 12}
     for part_ids, flights in ((1 << 16, 4), (2, 6)):
-        with mock.patch.object(large, "PART_IDS", part_ids):
+        with mock.patch.object(bins, "PART_IDS", part_ids):
             traffic = Traffic(range(4), (1, 2, 3))
             match_revealed(traffic, (1, 2, 3), sizes, strict=False)
             assert {owner: traffic.bytes_of(owner) for owner in sizes} == sent_bytes([1, 2, 3], sizes)

@@ -7,7 +7,6 @@ declared sizes, and stores do not show how many ids they have.
 """
 
 import asyncio
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.errors import PeerViolationError, PlacementFailedError
-from mpc.matching.bins import id_blocks
+from mpc.matching.bins import id_blocks, n_parts_of, room_of
 from mpc.matching.block_prf import mac
 from mpc.matching.group import Bytes, InvalidPointError
 from mpc.matching.okvs import Okvs
@@ -44,15 +43,11 @@ START, ANSWER, EXTENDED, CHECK, STORE = (
 )
 """Stages: key of the parts and a point; points of the transfers; rows, their sums; stores; at the end `MATCHED`."""
 
-PART_IDS, MOST_IN_PART = 1 << 16, 1 << 18
-"""Ids of a part, on average: of the leader, whose rows are a few megabytes, and the most of another owner."""
-
 WINDOW = 2
 """Parts that the leader has under way."""
 
 _KEY_BYTES, _SALT_BYTES = 32, 16
 _ENTRY_BYTES = 8 * PAD_WORDS
-_LOG_FAILURE = 60 * math.log(2)
 
 
 @dataclass(frozen=True)
@@ -88,27 +83,10 @@ class Parts:
         return np.split(np.argsort(part, kind="stable"), ends[:-1])
 
 
-def n_parts_of(sizes: Mapping[int, int]) -> int:
-    """Return the number of parts of a match of owners of these declared sizes."""
-    return max(1, -(-min(sizes.values()) // PART_IDS), -(-max(sizes.values()) // MOST_IN_PART))
-
-
-def room_of(size: int, n_parts: int) -> int:
-    """Return how many ids of an owner of this declared size a part has room for.
-
-    The number in a part is binomial with mean mu = size / n_parts; by Bernstein's inequality it exceeds mu + t with a
-    probability below exp(-t^2 / (2 (mu + t / 3))), which is 2^-60 / n_parts for the t below, so 2^-60 over all parts.
-    """
-    if n_parts == 1:
-        return size
-    mean, log = size / n_parts, _LOG_FAILURE + math.log(n_parts)
-    return min(size, math.ceil(mean + log / 3 + math.sqrt(log * log / 9 + 2 * mean * log)))
-
-
 def sent_bytes_by_transfers(owners: Sequence[int], sizes: Mapping[int, int]) -> dict[int, int]:
     """Return how many bytes each owner sends; `mpc.matching.revealed.sent_bytes` says more."""
     sizes = {owner: sizes[owner] for owner in owners}
-    leader, n_parts = leader_of(owners, sizes), n_parts_of(sizes)
+    leader, n_parts = leader_of(owners, sizes), n_parts_of(sizes.values())
     of_part = list_bytes(n_rows_of(room_of(sizes[leader], n_parts)), CODE_BYTES) + list_bytes(SUMS, CHECK_BYTES)
     to_each = list_bytes(2, POINT_BYTES) + n_parts * of_part + list_bytes(sizes[leader], TAG_BYTES)
     of_transfers = list_bytes(2 * LENGTH, POINT_BYTES)
@@ -129,7 +107,7 @@ def _context(match: OwnersOfMatch, other: int) -> bytes:
 async def lead(match: OwnersOfMatch, ids: Bytes) -> NDArray[np.int64]:
     """Match as the leader; see `mpc.matching.revealed.match_revealed`."""
     session, me, others, size = match.session, match.session.me, match.others, match.sizes[match.session.me]
-    parts = Parts(n_parts_of(match.sizes), session.entropy.read(_KEY_BYTES))
+    parts = Parts(n_parts_of(match.sizes.values()), session.entropy.read(_KEY_BYTES))
     room, padded = room_of(size, parts.n_parts), match.padded(ids)
 
     async def begin(other: int) -> LeaderEnd:
@@ -200,7 +178,7 @@ async def follow(match: OwnersOfMatch, ids: Bytes) -> NDArray[np.int64]:
     """Match as another owner; see `mpc.matching.revealed.match_revealed`."""
     session, me, leader, sizes = match.session, match.session.me, match.leader, match.sizes
     sharing = ZeroSharing(me, match.others, match.secrets)
-    n_parts = n_parts_of(sizes)
+    n_parts = n_parts_of(sizes.values())
     room, shape = room_of(sizes[leader], n_parts), _store_of(sizes[me], n_parts)
     bits = np.frombuffer(session.entropy.read(LENGTH // 8), dtype=np.uint8)
     choices = np.unpackbits(bits)

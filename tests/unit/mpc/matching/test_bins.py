@@ -9,7 +9,7 @@ import pytest
 from secret_matches import ids_of
 
 from mpc.errors import LocalFaultError, PlacementFailedError
-from mpc.matching.bins import Bins
+from mpc.matching.bins import Bins, n_parts_of, room_of
 
 KEY = bytes(range(32))
 
@@ -31,6 +31,17 @@ def test_each_id_has_one_candidate_in_each_third_and_another_key_gives_others():
     assert (candidates == others.candidates(ids_of(range(1000)))).mean() < 0.02
     counts = np.bincount(candidates.reshape(-1), minlength=bins.n_bins)
     assert counts.max() < 20
+
+
+def test_an_id_has_its_candidates_in_one_part_and_parts_hold_what_they_have_room_for():
+    bins = Bins(1000, KEY, n_parts=4)
+    candidates = bins.candidates(ids_of(range(1000)))
+    assert bins.n_bins == 4 * bins.n_of_part == 12 * bins.n_of_third
+    assert np.array_equal(candidates // bins.n_of_third % 3, np.tile([0, 1, 2], (1000, 1)))
+    part = candidates // bins.n_of_part
+    assert (part == part[:, :1]).all()
+    assert 200 < np.bincount(part[:, 0], minlength=4).min() <= np.bincount(part[:, 0]).max() < room_of(1000, 4) < 1000
+    assert len(np.unique(bins.place(candidates))) == 1000
 
 
 def test_candidates_do_not_depend_on_the_other_rows():
@@ -130,6 +141,14 @@ def test_ways_are_counted_right():
 @pytest.mark.parametrize("n", [4, 5, 10, 30, 100, 200, 300, 400, 500, 700, 1000, 3000, 30_000])
 def test_a_placement_fails_with_a_probability_below_2_to_the_minus_40(n):
     assert log2_of_failure(n, Bins(n, KEY).n_of_third) < -40
+
+
+@pytest.mark.parametrize("n", [70_000, 1_000_000, 1 << 24])
+def test_of_all_parts_of_a_large_table_one_fails_with_a_probability_below_2_to_the_minus_40(n):
+    n_parts = n_parts_of([n])
+    room = room_of(n, n_parts)
+    assert room <= 70_000
+    assert log2_of_failure(room, Bins(n, KEY, n_parts).n_of_third, n_sizes=100) + math.log2(n_parts) < -40
 
 
 def test_80_more_bins_would_be_too_few_for_small_tables():

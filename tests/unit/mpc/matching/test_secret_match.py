@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from secret_matches import ids_of, plain_join, run_match
 
-from mpc.errors import LocalFaultError, ShapeError
-from mpc.matching import padded_store, secret, zero_test
+from mpc.errors import LocalFaultError, PlacementFailedError, ShapeError
+from mpc.matching import bins, padded_store, secret, zero_test
 from mpc.matching.bins import Bins
 from mpc.matching.okvs import Okvs
 from mpc.matching.secret import SecretMatch
@@ -81,6 +81,38 @@ def test_columns_go_through_several_stores_and_bits_are_tested_in_pieces(monkeyp
     assert matched_rows(found) == plain_join(tables)
     n_stores = {m.sequence for m in found.transcript if m.stage == "matching/store"}
     assert len(n_stores) > 10
+
+
+def test_large_tables_are_joined_part_by_part_by_messages_of_one_size(monkeypatch):
+    monkeypatch.setattr(bins, "PART_IDS", 7)
+    sizes = []
+    for rows in ({1: list(range(20)), 2: list(range(10, 35)), 3: list(range(12, 40))}, {1: [1], 2: [2], 3: [3]}):
+        tables = tables_of(rows)
+        found = run_match(tables, most_rows={1: 20, 2: 25, 3: 30})
+        assert matched_rows(found) == plain_join(tables)
+        sizes.append([(m.stage, m.sequence, m.array.shape) for m in found.transcript])
+        assert len({m.sequence for m in found.transcript if m.stage == "matching/store"}) == 6
+    assert sorted(sizes[0]) == sorted(sizes[1])
+
+
+def test_more_ids_than_a_part_has_room_for_end_the_match(monkeypatch):
+    monkeypatch.setattr(bins, "PART_IDS", 7)
+    monkeypatch.setattr(SecretTerms, "room", lambda terms, owner: 1)
+    with pytest.raises(PlacementFailedError, match="parts of this match"):
+        run_match(tables_of({1: list(range(12, 40)), 2: list(range(10, 35)), 3: list(range(20))}))
+
+
+def test_stores_are_filled_up_to_their_size_so_that_all_take_the_same_time(monkeypatch):
+    monkeypatch.setattr(bins, "PART_IDS", 7)
+    encode, n_keys = Okvs.encode, set()
+
+    def watched(store, seeds, values, entropy):
+        n_keys.add((store.n_keys, len(seeds)))
+        return encode(store, seeds, values, entropy)
+
+    monkeypatch.setattr(Okvs, "encode", watched)
+    run_match(tables_of({1: list(range(20)), 2: list(range(10, 35)), 3: list(range(12, 40))}))
+    assert all(most == made for most, made in n_keys)
 
 
 def test_an_owner_may_bring_no_columns():
