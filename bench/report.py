@@ -76,7 +76,7 @@ MORE_SHAPES = (
 )
 FLOWER = ("--peer", "flower")
 GROWTH_1E7 = ("--rows", "10000000", "--analyses", "pca,pattern-count,moments,secure-sum")
-MATCHING_1E7 = ("--ids", "10000000", "--parties", "2")
+MATCHING_1E7 = ("--ids", "10000000", "--parties", "3")
 MEASUREMENTS = (
     *(_gram(parties, rows, columns) for parties in (3, 5) for rows, columns in SHAPES),
     *(_gram(*shape, beside_peer=False) for shape in MORE_SHAPES),
@@ -85,6 +85,13 @@ MEASUREMENTS = (
     Measurement("matching", "matching", ("bench.protocols.matching", "--strict")),
     Measurement("matching_1e7", "matching_1e7", ("bench.protocols.matching", *MATCHING_1E7), is_long=True),
     Measurement("secret_matching", "secret_matching", ("bench.protocols.secret_matching",)),
+    Measurement(
+        "secret_matching_1e6",
+        "secret_matching_1e6",
+        ("bench.protocols.secret_matching", "--rows", "1000000"),
+        is_long=True,
+    ),
+    Measurement("soak", "soak", ("bench.jobs.soak", "--seconds", "900"), is_long=True),
     Measurement("floor", "floor", ("bench.jobs.floor",)),
     Measurement("demo", "demo", ("bench.jobs.demo",)),
     Measurement("reduction", "reduction", ("bench.protocols.reduction",)),
