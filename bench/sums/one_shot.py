@@ -23,9 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from bench.machine import describe_machine, processor_s
-from bench.sums.batch_runs import real, simulated
+from bench.sums.batch_runs import Certified, real, simulated
 from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
 from entropy import KeyStream, SystemEntropy
 from mpc.secagg.secret.keys import IdentityKey, RoundKey, SealedChannel
@@ -35,6 +37,7 @@ from mpc.transcript import RoundId
 from service.errors import ServiceError
 from service.identity import Identity, Role
 from service.tls import load_credentials
+from service.trust.statements import StatementCheck, sign
 from transport.aggregation_client import AggregationClient
 from transport.calls.channel import open_channel
 from transport.refusal import Declined, WhyRefused
@@ -97,6 +100,23 @@ def measure_parts(length: int, repeats: int) -> dict[str, float]:
     }
 
 
+def measure_checks(repeats: int) -> dict[str, float]:
+    """Return what a party spends on who has signed an answer, in microseconds, and what of it are curves alone."""
+    statement, purpose = b"an answer", ec.ECDSA(hashes.SHA256())
+    with tempfile.TemporaryDirectory(prefix="moiety-bench-") as folder:
+        certified = Certified(Path(folder))
+        device, party = certified(Role.DEVICE, "device"), certified(Role.PARTY, "party")
+        check, signed = StatementCheck(party), sign(device, statement)
+        private = ec.generate_private_key(ec.SECP256R1())
+        public, signature = private.public_key(), private.sign(statement, purpose)
+        mine, theirs = (RoundKey(SystemEntropy().read(32)) for _ in range(2))
+        return {
+            "signer": microseconds(lambda: check.signer(signed, statement, Role.DEVICE), repeats),
+            "one_verification": microseconds(lambda: public.verify(signature, statement, purpose), repeats),
+            "one_exchange": microseconds(lambda: mine.exchange(theirs.public_bytes), repeats),
+        }
+
+
 async def measure_connections(n_devices: int) -> dict[str, float]:
     """Return the coordinator's processor time for a device that connects, calls once and leaves, in milliseconds."""
     names = [f"device-{i}" for i in range(n_devices)]
@@ -142,6 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "bytes": {length: RING.wire_bytes(length) for length in options.lengths},
         "sealed_seed_bytes": SEALED_BYTES,
         "parts_us": {length: measure_parts(length, options.repeats) for length in options.lengths},
+        "checks_us": measure_checks(options.repeats),
         "coordinator": asyncio.run(measure_connections(options.devices)),
         "machine": describe_machine(),
     }
