@@ -82,7 +82,7 @@ def hashes(rows: Bytes, n_bytes: int, *, key: bytes = b"", salt: bytes = b"", pe
 def _compressed(rows: Bytes, n_bytes: int, state: Words, counter: int, final: int) -> Words:
     """Return the first words of the state after a block of each row."""
     out = np.empty((len(rows), n_bytes // _WORD_BYTES), dtype=np.uint64)
-    work = np.empty((2 * _WORKED, _LANES), dtype=np.uint64)
+    work = np.zeros((2 * _WORKED, _LANES), dtype=np.uint64)
     compress(out, _words(rows), state, counter, final, _IV, _ORDERS, work)
     return out
 
@@ -134,13 +134,13 @@ def compress(
         final: all ones for a last block, zero for another.
         iv: the constants of the hash.
         orders: shape (rounds, 16).
-        work: shape (32, lanes), to work in.
+        work: shape (32, 64), zeros, to work in.
     """
-    for start in range(0, rows.shape[0], work.shape[1]):
-        n = min(work.shape[1], rows.shape[0] - start)
-        for k in range(_WORKED):
+    for start in range(0, rows.shape[0], _LANES):
+        n = min(_LANES, rows.shape[0] - start)
+        for k in range(rows.shape[1]):
             for lane in range(n):
-                work[_WORKED + k, lane] = rows[start + lane, k] if k < rows.shape[1] else np.uint64(0)
+                work[_WORKED + k, lane] = rows[start + lane, k]
         for k in range(_HALF):
             for lane in range(n):
                 work[k, lane] = state[k]
