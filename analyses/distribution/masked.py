@@ -10,6 +10,7 @@ as its owner declares.
 What a party adds is its own word: unlike a response, a lie can move the result without bound.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.distribution.estimates.frequencies import Floats, Level
-from analyses.distribution.estimates.tree_estimate import least_squares, total_of
+from analyses.distribution.estimates.tree_estimate import least_squares, total_of, variance_of_total
 from analyses.distribution.estimates.ways import made_distribution
 from analyses.distribution.methods import Way
 from analyses.job.job import PrivacyTarget
@@ -102,6 +103,12 @@ def leaves_of(counts: TreeCounts, noisy: NDArray[np.generic]) -> Floats:
     """
     levels = [Level(np.asarray(level, dtype=np.float64), 1.0) for level in counts.split(noisy)]
     return least_squares(levels, BRANCHING, total_of(levels, BRANCHING))[-1]
+
+
+def rows_error(counts: TreeCounts, variance: float) -> float:
+    """Return the standard error of the number of rows that `estimate_tree` finds, by noise of this variance."""
+    levels = [Level(np.zeros(size), variance) for size in counts.sizes]
+    return math.sqrt(variance_of_total(levels, BRANCHING))
 
 
 def estimate_tree(

@@ -52,7 +52,7 @@ from analyses.matrix_factorization.job_plan import FactorJobPlan
 from analyses.matrix_factorization.job_plan import plan as plan_of_statistics
 from analyses.matrix_factorization.jobs.answer import answer, as_data, of_features
 from analyses.matrix_factorization.jobs.factor_params import FEWEST_PARTIES, FactorJobParams, params_of
-from analyses.matrix_factorization.jobs.forecast import forecast, signal
+from analyses.matrix_factorization.jobs.forecast import about_offsets, forecast, signal
 from analyses.matrix_factorization.jobs.series_plan import SeriesPlan
 from analyses.matrix_factorization.model import FactorModel
 from analyses.matrix_factorization.own_ratings import OwnRatings, no_ratings, own_ratings
@@ -260,7 +260,8 @@ async def coordinator(session: Session, plan: AnyPlan) -> dict[str, Any]:
     """Run the coordinator's part: host the rounds, and say what they come to.
 
     Returns:
-        JSON-able: the model, who was in each round, the privacy cost.
+        JSON-able: the model, who was in each round, the privacy cost; of offsets `about_offsets`, a sentence on their
+        noise.
 
     Raises:
         ProtocolError: the first sum cannot be opened, or a later one for another reason than too few survivors.
@@ -277,7 +278,9 @@ async def coordinator(session: Session, plan: AnyPlan) -> dict[str, Any]:
     )
     released = hosted.released()
     await send_released(session, plan.broadcast, released, plan.n_parties, stage_s)
-    more = hosted.more() if isinstance(hosted, FactorHost) else {}
+    more: dict[str, Any] = {}
+    if isinstance(hosted, FactorHost) and isinstance(plan, FactorJobPlan):
+        more = hosted.more() | {"about_offsets": about_offsets(plan)}
     if plan.params.publish_items:
         formats = plan.publishing(released.n_opened, released.survivors)
         items = await receive_items(session, formats, released.n_opened, stage_s)

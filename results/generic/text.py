@@ -175,10 +175,11 @@ def about_lines(job: Job, result: Mapping[str, Any], *, joins: bool) -> list[str
         result: result of the job. Its `n_rows` is about the number of rows, and `n_rows_standard_error` its error.
         joins: see `whose_rows`.
     """
-    return [f"about {whose_rows(job, joins=joins)}: {_how_many(result)}"]
+    return [f"about {whose_rows(job, joins=joins)}: {how_many(result)}"]
 
 
-def _how_many(result: Mapping[str, Any]) -> str:
+def how_many(result: Mapping[str, Any]) -> str:
+    """Return about how many rows there are, with half of a 95 % interval where the error is known."""
     n_rows, error = result.get("n_rows", result.get("rows")), result.get("n_rows_standard_error")
     if not isinstance(n_rows, int | float):
         return "their number is not released"

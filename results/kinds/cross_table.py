@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from analyses.job.forecast import NORMAL_95
 from results.drawing.chart import MAX_ROWS, AnyPanel, Cells, NothingToDrawError, shown
-from results.generic.beyond_noise import beyond_noise
+from results.generic.beyond_noise import counts_beyond_noise
 from results.generic.own_rows import Floats
 from results.generic.result import Columns
 from results.generic.text import closing_lines, table_lines
@@ -88,7 +88,7 @@ class Grid:
         counts: shape (lines, heads + 1): last the totals of the lines.
         totals: totals of all lines, shape (heads + 1,).
         halves, total_halves: half of the 95 % interval of each, by noise; shapes alike.
-        seen, total_seen: whether each is larger than noise makes any of them (`beyond_noise`); shapes alike.
+        seen, total_seen: whether each is larger than noise makes any of them (`counts_beyond_noise`); shapes alike.
     """
 
     down: tuple[str, ...]
@@ -113,7 +113,7 @@ def grid_of(fields: Mapping[str, Any]) -> Grid:
     counts, squares = (np.column_stack([one, one.sum(axis=1)]) for one in (counts, squares))
     counts, squares = (np.vstack([one, one.sum(axis=0)]) for one in (counts, squares))
     errors = np.sqrt(squares)
-    seen = np.array(beyond_noise(counts.ravel().tolist(), errors.ravel().tolist())).reshape(counts.shape) & (counts > 0)
+    seen = counts_beyond_noise(counts, errors, fields["privacy"], method=fields["method"])
     halves = NORMAL_95 * errors
     return Grid(
         tuple(down),

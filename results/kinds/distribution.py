@@ -11,7 +11,7 @@ from dp.cost.report import describe
 from results.drawing.chart import NothingToDrawError, Rows, Steps
 from results.generic.own_rows import Floats
 from results.generic.result import Columns, Result
-from results.generic.text import closing_lines, rounded_alike
+from results.generic.text import closing_lines, how_many, rounded_alike
 
 MAX_COARSE_PARAMETER = 25
 """Epsilon falls about like one over the root of the parameter, so above it a step moves epsilon by less than 2 %."""
@@ -105,7 +105,7 @@ def found_lines(fields: Mapping[str, Any]) -> list[str]:
         lower, upper = known[name] if at is None else known[name][at]
         return f" ({lower:.5g} to {upper:.5g})"
 
-    lines = [f"{fields['method']}: about {fields['rows']:.0f} rows, mean {fields['mean']:.6g}{ends('mean')}"]
+    lines = [f"{fields['method']}: rows {how_many(fields)}; mean {fields['mean']:.6g}{ends('mean')}"]
     for at, (level, value) in enumerate(fields["quantiles"]):
         lines.append(f"  {100 * level:g} % below {value:.6g}{ends('quantiles', at)}")
     for at, (lower, upper, probability) in enumerate(fields["queries"]):

@@ -55,6 +55,7 @@ class MatrixFactorizationResult(Result):
             lines.append(f"vectors of a length of {largest:.3f} at most (all values: --format json)")
         else:
             lines += [_offset_line(fields), *_of_new_items(fields), *_ends(fields)]
+            lines += [said] if (said := fields.get("about_offsets")) else []
             lines += [] if fields["rank"] else [OFFSETS_ALONE]
         if "items" in fields:
             whose = ", ".join(fields["items"]) or "nobody, as rounds were not opened"

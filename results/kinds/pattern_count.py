@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from results.drawing.chart import AnyPanel, NothingToDrawError, around, rows_of
-from results.generic.beyond_noise import beyond_noise
+from results.generic.beyond_noise import counts_beyond_noise
 from results.generic.own_rows import Floats
 from results.generic.result import Columns, Result
 from results.generic.text import MAX_LINES, closing_lines, columns_alike, half_intervals, table_lines
@@ -135,4 +135,8 @@ def values_of(fields: Mapping[str, Any], name: str) -> Sequence[int | str]:
 def _seen(fields: Mapping[str, Any]) -> tuple[Floats, Floats, Any]:
     """Return all counts, their standard errors, and the places of the counts that are larger than noise."""
     counts, errors = (np.array(fields[name], dtype=np.float64).ravel() for name in ("counts", "standard_errors"))
-    return counts, errors, np.flatnonzero(np.array(beyond_noise(counts.tolist(), errors.tolist())) & (counts > 0))
+    return (
+        counts,
+        errors,
+        np.flatnonzero(counts_beyond_noise(counts, errors, fields["privacy"], method=fields["method"])),
+    )

@@ -20,6 +20,8 @@ class PcaResult(ComponentsResult):
         lines, (k, seen) = [], (len(fields["components"]), fields["n_above_noise"])
         for at in range(min(k, seen)):
             lines += [f"component {at + 1} ({_variance_of(fields, at)})", *weight_lines(fields, at)]
+            if at and (known := fields["explained_variance"]) is not None and known[at] > known[at - 1]:
+                lines.append(f"  which of components {at} and {at + 1} has more variance, the noise does not let tell")
         if fields["left_out"]:
             names = some_of(fields["left_out"], MAX_ENTRIES)
             lines.append(f"left out, as they vary too little to be scaled: {names}")

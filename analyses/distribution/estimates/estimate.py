@@ -25,7 +25,7 @@ from analyses.distribution.estimates.wave_moments import Moments, moments, sign_
 from analyses.distribution.estimates.wave_operator import WaveOperator
 from analyses.distribution.estimates.ways import made_distribution
 from analyses.distribution.inquiry import Inquiry
-from analyses.distribution.masked import estimate_tree
+from analyses.distribution.masked import estimate_tree, rows_error
 from analyses.distribution.methods import OfFrequencies, Oracle
 from analyses.sums.tree_counts import TreeCounts
 from dp.local_mechanism.prefix_response import PrefixResponse
@@ -74,7 +74,8 @@ def counted(inquiry: Inquiry, counts: TreeCounts, noisy: NDArray[np.int64], vari
     """
     probabilities, total, has_converged = estimate_tree(counts, noisy, inquiry.params.way)
     known = intervals_of_counts(counts, noisy, variance, inquiry.params.quantiles, queried(inquiry))
-    return described(inquiry, probabilities, total, known, has_converged=has_converged)
+    error = rows_error(counts, variance)
+    return described(inquiry, probabilities, total, known, has_converged=has_converged, n_rows_standard_error=error)
 
 
 def described(
@@ -93,8 +94,8 @@ def described(
         JSON-able: `edges`, in the units of the column; `probabilities` of the buckets; `mean`, `variance` and
         `quantiles` of this distribution, [level, value]; `queries`, [lower end, upper end, probability];
         `intervals` of 95 %, [lower, upper], of mean, quantiles, queries and probabilities, or None, and
-        `about_intervals`, what they are about or why none is known; `rows`, estimated number of rows; `method`, and
-        `estimate`, how the distribution was made.
+        `about_intervals`, what they are about or why none is known; `rows`, estimated number of rows, and of masked
+        sums `n_rows_standard_error`; `method`, and `estimate`, how the distribution was made.
         For waves `closed_mean`, `closed_variance` and their `_error`, without bias, and `gain_of_a_response`, how far
         one lie can move the mean, or None where the rows are hardly seen; `fit`, by how many standard deviations the
         responses differ from what the estimate says of them, and `passes`; where steps lead to the estimate

@@ -91,6 +91,12 @@ def total_of(levels: list[Level], branching: int) -> float:
     return float(means[0].sum())
 
 
+def variance_of_total(levels: list[Level], branching: int) -> float:
+    """Return the variance of `total_of`; arguments as there."""
+    _, spreads = _upwards([level.frequencies for level in levels], _variances(levels), branching)
+    return float(spreads[0].sum())
+
+
 def _upwards(targets: list[Floats], variances: list[float], branching: int) -> tuple[list[Floats], list[Floats]]:
     """Return what each node and all nodes below it say of the node, and the variance of that."""
     n_levels = len(targets)

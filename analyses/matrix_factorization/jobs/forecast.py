@@ -57,6 +57,15 @@ def forecast(plan: SeriesPlan, prior: Prior | None = None) -> Forecast:
     return replace(found, assumptions=(*found.assumptions, *rank))
 
 
+def about_offsets(plan: FactorJobPlan) -> str:
+    """Return how far noise moves an offset as was forecast, or why that is not known, as a sentence of the result."""
+    found = forecast(plan)
+    if not found.quantities:
+        return found.not_forecast[0]
+    (offset, *_) = found.quantities
+    return f"Noise moves the {offset.name} by {offset.half_width:.3g} or less in 19 of 20 cases."
+
+
 def forecast_of_offsets(
     factors: FactorPlan, bounds: tuple[float, float], assumption: str, prior: Prior | None = None
 ) -> Forecast:

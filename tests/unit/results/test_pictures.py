@@ -210,7 +210,9 @@ def test_counts_of_patterns_stand_in_the_order_of_the_jobs_columns():
         "columns": ["zoo.kind", "bank.code"],
         "categories": {"bank.code": [0, 2], "zoo.kind": [5, 6]},
         "counts": [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]],
-        "standard_errors": [[0.1] * 3] * 2,
+        "standard_errors": [[0.05] * 3] * 2,
+        "method": "mpc",
+        "privacy": {"parameters": {"party_mu": 1}},
     }
     (panel,) = picture_of(result).panels
     assert isinstance(panel, Rows)

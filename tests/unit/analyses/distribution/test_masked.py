@@ -8,7 +8,7 @@ import pytest
 from analyses.distribution.estimates.metrics import wasserstein
 from analyses.distribution.estimates.wave_estimate import estimate_ems
 from analyses.distribution.estimates.wave_operator import WaveOperator
-from analyses.distribution.masked import MaskedTree, estimate_tree
+from analyses.distribution.masked import MaskedTree, estimate_tree, rows_error
 from analyses.distribution.plan import plan
 from analyses.distribution.protocol import ANALYSIS
 from analyses.distribution.reference import reference
@@ -190,3 +190,20 @@ def test_where_less_than_98_percent_of_epsilon_is_spent_the_result_says_why(epsi
     spent = max(composed_epsilon(made.privacy_events(view), 1e-6).epsilon for view in VIEWS) / epsilon
     says_so = any("less epsilon may be spent than was asked for" in line for line in lines)
     assert says_so if spent < 0.98 else epsilon > 1 or not says_so
+
+
+@pytest.mark.parametrize("n_buckets", [3, 10, 64])
+def test_the_number_of_rows_is_off_by_its_stated_error(n_buckets):
+    counts, variance = TreeCounts(n_buckets, 1000), 400.0
+    noise = np.random.default_rng(5).normal(scale=20.0, size=(2000, counts.n_entries))
+    exact = counts.counted(np.arange(900) % n_buckets)
+    off = np.std([estimate_tree(counts, exact + one)[1] for one in noise])
+    assert off == pytest.approx(rows_error(counts, variance), rel=0.06)
+
+
+def test_rows_that_noise_may_have_made_up_are_said_to_be_none_perhaps():
+    made = planned(tables_of(10))
+    result = {"method": "masked", "rows": 300.0, "n_rows_standard_error": 400.0, "mean": 0.0, "quantiles": []}
+    result |= {"queries": [], "intervals": None, "has_converged": None, "gain_of_a_response": None}
+    (first, *_) = lines_of("distribution", result | {"privacy": made.report_of_result()})
+    assert first == "masked: rows about 300 +- 784, which may be none at all; mean 0"

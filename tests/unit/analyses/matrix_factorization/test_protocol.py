@@ -102,6 +102,17 @@ async def test_the_sum_of_round_0_has_the_distribution_of_the_simulation_with_th
     assert np.abs(found - np.array(ended.result["offsets"]) / ended.result["units"]).max() < 12 * deviation
 
 
+async def test_a_result_says_how_far_noise_moves_offsets_and_at_a_tiny_epsilon_that_they_are_none_of_the_ratings():
+    tables, said = horizontal_tables(), []
+    for epsilon in (1e4, 0.01):
+        job = job_of(parameters={"rank": 0}, privacy={"epsilon": epsilon, "delta": 1e-4}, anyway=True)
+        result = (await run_job(job, tables)).result
+        said.append(result["about_offsets"])
+        assert said[-1] in lines_of("matrix-factorization", result)
+    assert said[0].startswith("Noise moves the offset of an item that is rated as often as the others by 0.00")
+    assert said[1].endswith("its offset is more prior than rating.")
+
+
 async def test_what_is_kept_stays_at_the_party_and_gives_recommendations():
     for tables, parameters in ((horizontal_tables(), {"rank": 2, "rounds": 1}), (vertical_tables(), VERTICAL)):
         ended = await run_job(job_of(parameters=parameters), tables)

@@ -195,3 +195,17 @@ def test_a_number_of_rows_with_an_error_is_never_shown_as_exact(error, shown):
     job = Job.from_json(view_of("pca").job_json)
     (line,) = about_lines(job, {"n_rows": 400.2, "n_rows_standard_error": error}, joins=True)
     assert line.endswith(f": about {shown}")
+
+
+def test_components_whose_variances_come_in_another_order_say_that_it_is_not_known():
+    fields = json.loads(view_of("pca").result_json)
+    above = fields["explained_variance"][0]
+    sentence = "  which of components 1 and 2 has more variance, the noise does not let tell"
+    for second, is_said in ((0.9 * above, False), (1.1 * above, True)):
+        changed = {
+            "explained_variance": [above, second],
+            "n_above_noise": 2,
+            "components": fields["components"][:1] * 2,
+        }
+        changed |= {"explained_variance_ratio": [0.5, 0.4], "explained_variance_interval": None}
+        assert (sentence in text_of("pca", **changed).splitlines()) is is_said
