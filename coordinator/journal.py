@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import structlog
@@ -23,8 +23,9 @@ class Journal:
 
     Watchers read the store and are only woken here: a slow one costs no memory.
 
-    A step is written at once, and after all notes that came before it. Notes wait for GATHER_S, and for watchers too: a
-    process that is killed meanwhile loses them, and nothing depends on them.
+    A step is written at once, in one transaction with all notes that came before it: both wait for the disk once. Notes
+    wait for GATHER_S, and for watchers too: a process that is killed meanwhile, or a step that cannot be written, loses
+    them, and nothing depends on them.
 
     Args:
         store: where all is kept.
@@ -42,8 +43,11 @@ class Journal:
 
     def step(self, job_id: str, state: State, **what: Any) -> None:
         """Take one step of a job's life; see `JobStore.advance`."""
-        self.write_notes()
-        self.store.advance(job_id, state, **what)
+        notes = self._take_notes()
+        try:
+            self.store.advance(job_id, state, notes=notes, **what)
+        finally:
+            self._wake_watchers(notes)
         if state is State.PROPOSED:
             self._meter.job_began(job_id)
         if state.has_ended:
@@ -61,18 +65,25 @@ class Journal:
 
     def write_notes(self) -> None:
         """Write the notes that have been gathered, and wake those who wait for them."""
+        notes = self._take_notes()
+        if not notes:
+            return
+        try:
+            self.store.record_progress(notes)
+        except StoreWriteError as error:
+            jobs = sorted({note.job_id for note in notes})
+            _log.error("progress cannot be written", jobs=", ".join(jobs), cause=str(error))
+        self._wake_watchers(notes)
+
+    def _take_notes(self) -> list[Note]:
         if self._gathering is not None:
             self._gathering.cancel()
             self._gathering = None
         notes, self._notes = self._notes, []
-        if not notes:
-            return
-        jobs = {note.job_id for note in notes}
-        try:
-            self.store.record_progress(notes)
-        except StoreWriteError as error:
-            _log.error("progress cannot be written", jobs=", ".join(sorted(jobs)), cause=str(error))
-        for job_id in jobs:
+        return notes
+
+    def _wake_watchers(self, notes: Iterable[Note]) -> None:
+        for job_id in {note.job_id for note in notes}:
             self._wake(job_id)
 
     async def follow(self, job_id: str) -> AsyncIterator[Event]:

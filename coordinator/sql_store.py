@@ -140,6 +140,7 @@ class SqlJobStore:
         text: str = "",
         plan_json: str = "",
         result_json: str = "",
+        notes: Sequence[Note] = (),
     ) -> None:
         """See `JobStore`."""
 
@@ -151,6 +152,8 @@ class SqlJobStore:
                 return
             if state not in NEXT[before]:
                 raise IllegalStepError(job_id, before, state)
+            for note in notes:
+                _append(run, note)
             now_s = self._clock()
             run(
                 "UPDATE coordinator_jobs SET state = %s, reason = %s, culprit = %s, stage = %s, ended_at_s = %s,"

@@ -143,8 +143,9 @@ class JobStore(Protocol):
         text: str = "",
         plan_json: str = "",
         result_json: str = "",
+        notes: Sequence[Note] = (),
     ) -> None:
-        """Take one step of a job's life, and add its event.
+        """Take one step of a job's life, and add its event; before it, in the same transaction, record notes.
 
         Args:
             job_id: which job.
@@ -155,10 +156,11 @@ class JobStore(Protocol):
             text: text for the event of this step; the reason where absent.
             plan_json: the plan, with the step to RUNNING; later steps leave it.
             result_json: the result, with the step to DONE.
+            notes: notes of any jobs, as `record_progress` takes them.
 
         Raises:
             IllegalStepError: `coordinator.state.NEXT` does not have this step.
-            JobNotFoundError: no such job.
+            JobNotFoundError: no such job, or no such job as a note names.
             StoreWriteError: the state of the job is unchanged, as far as anybody knows.
         """
 

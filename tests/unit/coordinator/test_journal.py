@@ -47,23 +47,27 @@ class CountedStore:
         self.n_written.append(len(notes))
         self._store.record_progress(notes)
 
+    def advance(self, job_id: str, state: State, *, notes: Sequence[Note] = (), **what: Any) -> None:
+        self.n_written.append(len(notes))
+        self._store.advance(job_id, state, notes=notes, **what)
 
-async def test_notes_are_written_together_before_the_next_step_or_soon(store: JobStore, job: Job) -> None:
+
+async def test_notes_are_written_together_with_the_next_step_or_soon(store: JobStore, job: Job) -> None:
     counted = CountedStore(store)
     journal = Journal(counted, clock=iter(range(100)).__next__)
     job_id, _ = store.submit("ada", "key", job)
     journal.step(job_id, State.PROPOSED)
     for percent in range(5):
         journal.record_progress(job_id, stage="multiply", member="west", percent=percent)
-    assert counted.n_written == []
+    assert counted.n_written == [0]
     journal.step(job_id, State.RUNNING)
-    assert counted.n_written == [5]
+    assert counted.n_written == [0, 5]
     told = store.events(job_id)[2:]
     assert [(e.state, e.at_s) for e in told[:-1]] == [(State.PROPOSED, at_s) for at_s in range(5)]
     assert told[-1].state is State.RUNNING
     journal.record_progress(job_id, stage="add", member="west")
     await asyncio.sleep(2 * GATHER_S)
-    assert counted.n_written == [5, 1]
+    assert counted.n_written == [0, 5, 1]
     assert store.events(job_id)[-1].stage == "add"
 
 
@@ -73,7 +77,8 @@ async def test_notes_that_cannot_be_written_are_lost_and_nothing_else(store: Job
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "record_progress", fail_to_write)
         journal.record_progress(job_id, stage="multiply", member="west")
-        journal.step(job_id, State.PROPOSED)
+        journal.write_notes()
+    journal.step(job_id, State.PROPOSED)
     journal.record_progress(job_id, stage="add", member="west")
     journal.write_notes()
     assert [(e.state, e.stage) for e in store.events(job_id)] == [
