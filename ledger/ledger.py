@@ -255,7 +255,7 @@ class Ledger:
 
     def balance(self, dataset: str) -> Balance | None:
         """Return the state of one budget; None if none is set."""
-        return next((balance for balance in self.balances() if balance.dataset == dataset), None)
+        return self._chain.submit(lambda books, append: books.balance(dataset) if dataset in books.budgets else None)
 
     def charge(self, job_id: str) -> Charge | None:
         """Return the charge of a job; None where it has none."""

@@ -148,7 +148,8 @@ class Admission:
         if plan.is_exact != (applicant.job.target is None):
             raise RefusalError("privacy: the plan must add noise if and only if the job has a privacy target")
         try:
-            quote = await self._quote(applicant, plan)
+            cost = None if applicant.brought is None or plan.is_exact else _cost_of(plan)
+            quote = None if cost is None else await self._quote(applicant, plan, cost)
             epsilon: float | None = None
             of_analyst: Callable[[float], Cover] | None = None
             if quote is not None:
@@ -180,7 +181,7 @@ class Admission:
             if applicant.brought is not None and plan.is_exact:
                 await asyncio.to_thread(self._ledger.check_unused, applicant.job_id)
                 self._exact[applicant.job_id] = consent
-            elif quote is not None:
+            elif quote is not None and cost is not None:
                 await run_to_its_end(  # whoever cancels the job releases its reservation
                     self._timed("reserve", self._ledger.reserve),
                     applicant.job_id,
@@ -188,7 +189,7 @@ class Admission:
                     analyst=applicant.analyst,
                     analysis=applicant.job.analysis,
                     consent=consent,
-                    cost=_cost_of(plan),
+                    cost=cost,
                     most_epsilons_of_analyst=decision.max_epsilons_per_analyst,
                 )
             self.admitted[applicant.job_id] = Admitted(consent, quote)
@@ -210,6 +211,7 @@ class Admission:
             return
         if applicant.job.target is not None:
             self._timed("commit", self._ledger.commit)(applicant.job_id)
+            self.admitted.get(applicant.job_id, Admitted("", None)).is_committed = True  # if it has not ended since
             return
         consent = self._exact.pop(applicant.job_id, None)
         if consent is None:
@@ -230,7 +232,8 @@ class Admission:
         A failure is only logged: a reservation that is not released now is released at the next start.
         """
         self._exact.pop(job_id, None)
-        self.admitted.pop(job_id, None)
+        if (note := self.admitted.pop(job_id, None)) is not None and note.is_committed:
+            return
         try:
             await asyncio.to_thread(self._timed("release", self._ledger.release), job_id, reason)
         except LedgerError as error:
@@ -252,11 +255,9 @@ class Admission:
         what = f"the privacy ledger of {self._config.name} cannot be used; its log has the details"
         return coded(what, code=code_of(error))
 
-    async def _quote(self, applicant: Applicant, plan: Plan) -> Quote | None:
-        if applicant.brought is None or plan.is_exact:
-            return None
-        brought = applicant.brought
-        own, cost = applicant.table, _cost_of(plan)
+    async def _quote(self, applicant: Applicant, plan: Plan, cost: JobCost) -> Quote:
+        brought, own = applicant.brought, applicant.table
+        assert brought is not None, "a party without a table is charged nothing"
         if own is not None and (problem := own.problem_with_unit(cost.unit)):
             raise RefusalError(f"table {brought.table!r} of {self._config.name}: the protected unit {problem}")
         quote = await asyncio.to_thread(self._ledger.quote, applicant.account, applicant.analyst, cost)
@@ -380,7 +381,7 @@ class Admission:
             is_exact=job.target is None,
             matching=None if job.matching is None else job.matching.kind,
             helpers=tuple(name for name in job.helpers if name != self._config.name),
-            has_intermediate_products=None if plan is None else plan.has_intermediate_products,
+            has_intermediate_products=None if plan is None else lambda: plan.has_intermediate_products,
             security=job.security,
             program=None if plan is None else analysis_of(job).program(plan),
             epsilon=epsilon,

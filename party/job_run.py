@@ -277,7 +277,7 @@ class JobRun:
 
     async def _compute(self, session: JobSession) -> LocalReport:
         """Read our table, run our part of the analysis behind the gate, and let the others open."""
-        plan, brought = self._plan, self._applicant.brought
+        plan, brought, job = self._plan, self._applicant.brought, self._applicant.job
         try:  # before the table is read, so that what workers read is of the same version
             workers = workers_of_job(self._engine, self._config, plan, self._number, brought, session.count_traffic)
         except SourceError as error:
@@ -285,7 +285,7 @@ class JobRun:
         table, match = None, None
         if brought is not None:
             self._on_progress(READ_STAGE, 0, 1)
-            match = await asyncio.to_thread(MatchOfJob.begin, self._config, self._applicant.job)
+            match = None if job.matching is None else await asyncio.to_thread(MatchOfJob.begin, self._config, job)
             table = await self._tables.read(self._config, brought)
             table = table if match is None else await asyncio.to_thread(match.given_to, table)
             table = replace(table, failures=Counter())  # of this job alone
@@ -304,7 +304,7 @@ class JobRun:
             row_workers=workers,
             keep_words=partial(words_for_shares, self._config),
         )
-        report = await analysis_of(self._applicant.job).party(gated, plan, table)
+        report = await analysis_of(job).party(gated, plan, table)
         if table is not None:
             report = replace(
                 report,

@@ -47,7 +47,7 @@ class Request:
         stated_epsilon: epsilon that the job asks for, at its own delta; None while it is not planned, and for an exact
             answer.
         helpers: the other compute parties that bring no table.
-        has_intermediate_products: see `Plan`; None while the job is not planned yet.
+        has_intermediate_products: returns what `Plan` says, which takes a while; None while the job is not planned yet.
         security: members against which the job holds.
         program: digest of the analyst's own program that the job runs; None where it runs none, or is not planned yet.
     """
@@ -68,7 +68,7 @@ class Request:
     where_columns: tuple[str, ...] = ()
     stated_epsilon: float | None = None
     helpers: tuple[str, ...] = ()
-    has_intermediate_products: bool | None = None
+    has_intermediate_products: Callable[[], bool] | None = None
     security: Security = "semi-honest"
     program: str | None = None
 
@@ -198,7 +198,8 @@ class Rules(Settings):
             strangers = [name for name in request.helpers if name not in self.helpers]
             if strangers:
                 found.append(f"{_listed(strangers)} may not compute without bringing a table (helpers)")
-        if self.intermediate_products is False and request.has_intermediate_products:
+        multiplies = request.has_intermediate_products
+        if self.intermediate_products is False and multiplies is not None and multiplies():
             why = "through which a deviating party can read rows, is not allowed (intermediate_products)"
             found.append(f"a job that computes further with products under shares, {why}")
         if self.security == "malicious" and request.security != "malicious":

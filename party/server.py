@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, nullcontext
-from importlib.metadata import version
 from typing import Any
 
 import structlog
@@ -61,7 +60,7 @@ from service.reach.reachability import Reachability
 from service.server import Server
 from service.trust.changes import forget_refusal, noted
 from service.trust.expiry import warn_every_day
-from service.trust.protocol import PROTOCOL
+from service.trust.protocol import PROTOCOL, own_version
 from service.trust.terms import Terms
 from service.watch.meter import Meter
 from service.watch.traces import Traces
@@ -192,7 +191,7 @@ class PartyService(PartyServicer):
             Reached(role=who.role, name=who.name, outcome=check.outcome, found=check.found, fix=check.fix)
             for who, check in await self._reachability.check(request.timeout_s)
         ]
-        return ReachReply(version=version("moiety"), members=members, protocol=PROTOCOL)
+        return ReachReply(version=own_version(), members=members, protocol=PROTOCOL)
 
 
 def _reachability_of(config: PartyConfig) -> Reachability:

@@ -11,6 +11,7 @@ from typing import Any, overload
 import grpc
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 from service.certificate_rules import check_authority, check_issued_by, check_member, check_valid_at, read_as
 from service.errors import ServiceError
@@ -52,6 +53,16 @@ class Credentials:
     files: tuple[Path, Path] | None = field(default=None, repr=False)
     revoked: RevocationList | None = field(default=None, repr=False)
     proxy: Proxy | None = None
+
+    @cached_property
+    def key(self) -> PrivateKeyTypes:
+        """Our key, for what we sign."""
+        return serialization.load_pem_private_key(self.key_pem, password=None)
+
+    @cached_property
+    def certificate_der(self) -> bytes:
+        """Our certificate as it stands beside what we sign."""
+        return x509.load_pem_x509_certificate(self.certificate_pem).public_bytes(serialization.Encoding.DER)
 
     @cached_property
     def authority_not_valid_after(self) -> datetime.datetime:

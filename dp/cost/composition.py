@@ -102,6 +102,7 @@ def _counted(events: Composed) -> Events:
     return frozenset(counted.items())
 
 
+@lru_cache(maxsize=512)
 def _renyi_epsilon(events: Events, delta: float) -> EpsilonBound:
     return epsilon_of_rdp(_curve_of(events), _n_events(events), delta)
 

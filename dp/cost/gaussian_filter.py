@@ -188,6 +188,7 @@ def part_of_budget(epsilon: float, delta: float) -> Fraction | None:
     return GAUSSIAN_PART if is_budget and GaussianFilter(epsilon, part).used(GaussianCost(), _MANY_JOBS) <= 1 else None
 
 
+@lru_cache(maxsize=512)
 def gaussian_epsilon(cost: GaussianCost, n_jobs: int, delta: float) -> float:
     """Return the joint epsilon of jobs that were all fixed beforehand, rounded up; inf where none is known."""
     if not cost.is_known or cost.squares == 0:

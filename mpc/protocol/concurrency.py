@@ -6,8 +6,20 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+from mpc.protocol.session import Session
+
 P = ParamSpec("P")
 R = TypeVar("R")
+
+MOST_WORDS_HERE = 1 << 12
+"""Words on which a step of the arithmetic takes tens of microseconds, less than the way to a thread and back."""
+
+
+async def compute(session: Session, n_words: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Do local arithmetic on so many words: `Session.compute`, or here, where the way to a thread takes longer."""
+    if n_words <= MOST_WORDS_HERE:
+        return work(*args, **kwargs)
+    return await session.compute(work, *args, **kwargs)
 
 
 async def run_together(*halves: Awaitable[Any]) -> list[Any]:

@@ -23,7 +23,7 @@ from mpc.errors import (
     ShapeError,
     TooFewPartiesError,
 )
-from mpc.protocol.concurrency import run_together
+from mpc.protocol.concurrency import MOST_WORDS_HERE, compute, run_together
 from mpc.protocol.greeting import exchange_public_keys
 from mpc.protocol.pairwise import EphemeralKey, PairwiseSecret, pairwise_secret
 from mpc.protocol.session import Array, Session
@@ -31,9 +31,6 @@ from mpc.protocol.session import Array, Session
 Words = NDArray[np.uint64]
 P = ParamSpec("P")
 R = TypeVar("R")
-
-MOST_WORDS_HERE = 1 << 12
-"""Words on which a step of the arithmetic takes tens of microseconds, less than the way to a thread and back."""
 
 CONFIRMATION_STAGE = "key confirmation"
 
@@ -147,10 +144,8 @@ class ShareExchange:
         return ShamirScheme(self.field, self.n_parties, degree)
 
     async def compute(self, n_words: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Do local arithmetic on so many words: `Session.compute`, or here, where the way to a thread takes longer."""
-        if n_words <= MOST_WORDS_HERE:
-            return work(*args, **kwargs)
-        return await self.session.compute(work, *args, **kwargs)
+        """Do local arithmetic on so many words, see `mpc.protocol.concurrency.compute`."""
+        return await compute(self.session, n_words, work, *args, **kwargs)
 
     async def deal(self, label: str, block: int, secret: Words, degree: int) -> Words | None:
         """Share one array of mine. Receivers that dropped out are skipped; members that need them will notice.

@@ -7,7 +7,6 @@ much is left follows from the jobs of all analysts, so it is stated where the ow
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 from analyses.job.plan import Plan
@@ -17,7 +16,7 @@ from ledger.ledger import Ledger
 from party.tables.config import TableConfig
 from service.errors import InvalidRequestError, WrongStateError
 from service.tls import Credentials
-from service.trust.protocol import PROTOCOL
+from service.trust.protocol import PROTOCOL, own_version
 from service.trust.receipts import Receipt, statement_of
 from service.trust.statements import Signed, sign
 
@@ -32,11 +31,13 @@ class Admitted:
         consent: who admitted it, `policy` or `owner`.
         quote: what it was to cost when it was admitted; None where nothing is charged.
         result_digest: digest of the result that the coordinator told first; None before.
+        is_committed: whether its cost is committed, so that no reservation is left to be released.
     """
 
     consent: str
     quote: Quote | None
     result_digest: bytes | None = None
+    is_committed: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class Receipts:
             charge=self._charge_of(job),
             budget=_shown(job, note.quote),
             security=job.plan.job.security,
-            moiety=version("moiety"),
+            moiety=own_version(),
             protocol=PROTOCOL,
             signed_at_s=int(self._clock()),
         ).canonical_json()

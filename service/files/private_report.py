@@ -37,5 +37,5 @@ def keep_private(path: Path, tree: Mapping[str, Any]) -> Path:
         ValueError: a number is not finite.
         OSError: it cannot be written.
     """
-    text = json.dumps(tree, indent=2, allow_nan=False) + "\n"
+    text = json.dumps(tree, allow_nan=False) + "\n"  # lines and indents would take a millisecond
     return write_private(path, [text.encode()])

@@ -11,6 +11,8 @@ about it fails later, as it could at any time.
 
 import re
 from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 from service.errors import WrongStateError
@@ -24,6 +26,13 @@ FORMS: Mapping[int, str] = {
     4: "1a3dffb0a006b63d38b5efa0ac005abcfdb990a35cbdfb0600a684dc6a9a07ff",
 }
 """Number of each protocol to the digest of its wire (`tests/test_protocol_number.py`)."""
+
+
+@cache
+def own_version() -> str:
+    """Return what is installed; looked up once, as that takes more than a millisecond."""
+    return version("moiety")
+
 
 PROTOCOL_SERVICE = f"moiety.protocol.{PROTOCOL}"
 """Name under which a service tells its health to those who speak this protocol."""

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
 from service.certificate_rules import check_issued_by, check_member, check_valid_at, read_as
@@ -47,9 +47,8 @@ def sign(credentials: Credentials, statement: bytes) -> Signed:
         credentials: ours.
         statement: what is stated; it begins with a label of its own.
     """
-    key = serialization.load_pem_private_key(credentials.key_pem, password=None)
     message = _LABEL + statement
-    match key:
+    match key := credentials.key:
         case ec.EllipticCurvePrivateKey():
             signature = key.sign(message, ec.ECDSA(hashes.SHA256()))
         case rsa.RSAPrivateKey():
@@ -58,8 +57,7 @@ def sign(credentials: Credentials, statement: bytes) -> Signed:
             signature = key.sign(message)
         case _:
             raise AssertionError("credentials with such a key are refused when they are loaded")
-    certificate = x509.load_pem_x509_certificate(credentials.certificate_pem)
-    return Signed(certificate.public_bytes(serialization.Encoding.DER), signature)
+    return Signed(credentials.certificate_der, signature)
 
 
 @dataclass(frozen=True)

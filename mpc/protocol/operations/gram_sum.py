@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.gram import GramAccumulator, upper_triangle_indices
 from mpc.hidden import Hidden
+from mpc.protocol.concurrency import compute
 from mpc.protocol.session import Session
 from mpc.protocol.shared import SharedArray
 
@@ -51,7 +54,7 @@ class GramSum(Hidden):
         self._degree = max(self._degree, *(2 * block.degree for block in columns))
         if self._accumulator is not None:
             shares = [block.share for block in columns if block.share is not None]
-            await self._session.compute(self._accumulator.add_rows, shares)
+            await compute(self._session, sum(map(np.size, shares)), self._accumulator.add_rows, shares)
 
     async def triangle(self) -> SharedArray:
         """Return the entries (i, j), i <= j, of the sum so far, row by row; of twice the degree of the rows."""
@@ -66,6 +69,6 @@ class GramSum(Hidden):
     async def _so_far(self) -> SharedArray:
         share = None
         if self._accumulator is not None:
-            share = await self._session.compute(self._accumulator.upper_triangle)
+            share = await compute(self._session, self._n_columns**2, self._accumulator.upper_triangle)
         shape = upper_triangle_indices(self._n_columns)[0].shape
         return SharedArray(self._field, shape, self._degree, self._bound, share)

@@ -82,6 +82,18 @@ async def test_jobs_about_any_table_of_an_id_space_are_charged_to_its_one_budget
     assert shown["dataset"] == "id space patients"
 
 
+async def test_only_a_job_that_was_not_committed_asks_the_ledger_to_release_it(owner, monkeypatch):
+    owner.admission.commit(await owner.admit("job-1", "staff", 0.3))
+    await owner.admit("job-2", "staff", 0.3)
+    released, release = [], owner.ledger.release
+    monkeypatch.setattr(owner.ledger, "release", lambda job_id, why: released.append(job_id) or release(job_id, why))
+    for job_id in ("job-1", "job-2", "job-3"):
+        await owner.admission.release(job_id, "it ended")
+    assert released == ["job-2", "job-3"]
+    _, staff = owner.ledger.balances()
+    assert (staff.n_committed, staff.n_reserved) == (1, 0)
+
+
 async def test_what_was_reserved_and_committed_holds_for_the_other_tables_after_a_crash(owner, tmp_path):
     owner.admission.commit(await owner.admit("job-1", "visits", 0.7))
     await owner.admit("job-2", "visits", 0.5)

@@ -316,7 +316,7 @@ async def test_a_panic_elsewhere_ends_the_job_with_a_reason(federation, monkeypa
     def burst(*_):
         raise Panic("row 17 holds 4711")
 
-    monkeypatch.setattr(job_run.MatchOfJob, "begin", burst)
+    monkeypatch.setattr(job_run, "workers_of_job", burst)
     await federation.reserve(make_job())
     async with asyncio.timeout(20):
         events = await collect(told_by(federation.jobs["bank"], "job-1"))

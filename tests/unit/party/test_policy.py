@@ -47,7 +47,7 @@ BREAKS = [
     ({"helpers": []}, {"helpers": ("north",)}, "'north' may not compute without bringing a table (helpers)"),
     (
         {"intermediate_products": False},
-        {"has_intermediate_products": True},
+        {"has_intermediate_products": lambda: True},
         "a job that computes further with products under shares",
     ),
     (
@@ -175,7 +175,7 @@ def test_what_is_not_planned_yet_is_not_held_against_a_job():
 
 
 def test_intermediate_products_are_admitted_unless_they_are_refused_in_words():
-    multiplies = replace(REQUEST, has_intermediate_products=True)
+    multiplies = replace(REQUEST, has_intermediate_products=lambda: True)
     for rules in (Rules(), Rules(intermediate_products=True)):
         assert rules.objections(multiplies) == []
     assert Rules(intermediate_products=False).objections(replace(multiplies, has_intermediate_products=None)) == []

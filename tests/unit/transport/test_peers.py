@@ -2,11 +2,13 @@
 
 import datetime
 
+import grpc
 import pytest
 
 from service.identity import Identity, Role
 from service.pki import create_authority, issue
 from service.tls import load_credentials
+from transport.calls import peers
 from transport.calls.peers import NoWayError, PeerChannels
 
 
@@ -30,3 +32,26 @@ async def test_a_peer_that_a_reload_has_taken_away_is_named_where_a_job_waited_f
         await channels.reach({"clinic"}, 1.0)
     assert caught.value.code == "not-reachable"
     await channels.close()
+
+
+async def test_a_way_that_was_just_tried_is_not_tried_again_unless_one_of_several_coordinators_leads(
+    credentials, monkeypatch
+):
+    tried = []
+
+    async def try_it(channel, *, peer, address, deadline_s):
+        tried.append(peer)
+
+    monkeypatch.setattr(peers, "wait_until_reachable", try_it)
+    monkeypatch.setattr(peers, "_CONNECTED", grpc.ChannelConnectivity.IDLE)  # of channels that nobody has used
+    channels = PeerChannels()
+    hub, clinic = Identity("acme", Role.COORDINATOR, "hub"), Identity("acme", Role.PARTY, "clinic")
+    for addresses, expected in ((["127.0.0.1:1"], []), (["127.0.0.1:1", "127.0.0.1:2"], ["hub"])):
+        channels.open({hub: addresses, clinic: ["127.0.0.1:3"]}, credentials)
+        await channels.reach({"hub", "clinic"}, 1.0)
+        assert sorted(tried) == ["clinic", "hub"]
+        tried.clear()
+        await channels.reach({"hub", "clinic"}, 1.0)
+        assert tried == expected
+        tried.clear()
+        await channels.close()
