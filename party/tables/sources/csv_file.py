@@ -57,7 +57,7 @@ class CsvFile(TableFile):
     Attributes:
         delimiter: the character between columns, ASCII.
         encoding: encoding of the text, one of Python's names, such as `latin-1`, `cp1252` or `utf-16`.
-        decimal_comma: whether numbers have a comma before their fraction.
+        decimal_comma: whether numbers have a comma before their fraction; they are quoted where one separates columns.
         thousands: what stands between groups of three digits of numbers; without, numbers with such a mark are refused.
     """
 
@@ -76,8 +76,6 @@ class CsvFile(TableFile):
             codec_of(self.encoding)
         except LookupError:
             raise ValueError(f"encoding: {self.encoding!r} is not the name of a text encoding") from None
-        if self.decimal_comma and self.delimiter == ",":
-            raise ValueError("decimal_comma, delimiter: a comma cannot stand between columns and within numbers")
         if self.thousands == ("," if self.decimal_comma else "."):
             raise ValueError(f"thousands: {self.thousands!r} stands before the fraction of numbers (decimal_comma)")
         return self

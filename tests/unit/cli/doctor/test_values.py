@@ -75,6 +75,15 @@ def test_a_decimal_comma_is_advised_only_where_the_comma_can_be_nothing_else(exa
     assert ("Declare decimal_comma = true" in check.fix) == is_comma
 
 
+def test_the_advised_decimal_comma_reads_quoted_numbers_between_commas(examine):
+    content = lines('"5,11",1', '"6,5",2', header="a,b")
+    section = {"bounds": {"a": [0, 10], "b": [0, 10]}}
+    assert "Declare decimal_comma = true" in examine(content, **section)["values"].fix
+    assert examine(content, source={"decimal_comma": True}, **section)["values"].outcome == "ok"
+    without_quotes = examine(lines("5,11,1", header="a,b"), source={"decimal_comma": True}, **section)
+    assert "Quote values that contain a separator" in without_quotes["lines"].fix
+
+
 def test_a_point_under_a_decimal_comma_is_told(examine):
     check = examine(lines("1", "1.234"), bounds={"a": [0, 10]}, source={"delimiter": ";", "decimal_comma": True})
     assert "thousands" in check["values"].fix

@@ -71,6 +71,12 @@ def test_numbers_with_bounds_and_of_a_kind_are_read_alike(read, tmp_path, texts,
     assert table.values[:, 1].tolist() == found
 
 
+def test_a_comma_may_separate_columns_and_stand_within_quoted_numbers(read, tmp_path):
+    (tmp_path / "visits.csv").write_text('a,b\n"1,5",2\n3,"4,25"\n', encoding="utf-8")
+    table = read(path=None, source={**FORM, "delimiter": ",", "decimal_comma": True}, bounds={"a": [0, 9], "b": [0, 9]})
+    assert table.values.tolist() == [[1.5, 2.0], [3.0, 4.25]]
+
+
 @pytest.mark.parametrize(
     ("text", "form"),
     [
