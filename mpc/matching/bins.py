@@ -36,6 +36,7 @@ N_CANDIDATES = kernels.SLOTS_PER_KEY
 ID_BYTES = 32
 
 _EXTRA_BINS = 100
+"""Bins of each third beyond 1.3 n / 3: few rows have the same three bins too often otherwise."""
 
 PART_IDS, MOST_IN_PART = 1 << 16, 1 << 18
 """Ids of a part, on average: of the leader, whose rows are a few megabytes, and the most of another owner."""
@@ -58,9 +59,6 @@ def room_of(size: int, n_parts: int) -> int:
         return size
     mean, log = size / n_parts, _LOG_FAILURE + math.log(n_parts)
     return min(size, math.ceil(mean + log / 3 + math.sqrt(log * log / 9 + 2 * mean * log)))
-
-
-"""Bins of each third beyond 1.3 n / 3: few rows have the same three bins too often otherwise."""
 
 
 def id_blocks(ids: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
