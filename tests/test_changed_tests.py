@@ -24,7 +24,7 @@ def test_of_a_sub_room_only_those_that_may_import_it_are_run():
     assert unit("analyses/pca", "analyses/low_rank", "party", "coordinator", "page") <= found
     assert "tests/unit/analyses/test_registry.py" in found
     assert not found & unit("analyses", "analyses/clustering", "analyses/rows")
-    assert sub_rooms_of("coordinator", "surveys") == {"surveys", "batches", "questions"}
+    assert sub_rooms_of("coordinator", "stores") == {"stores", "questions"}
     assert sub_rooms_of("coordinator", "leading") == {"leading"}
     assert rooms_above("transport") >= {"party", "coordinator", "analyst"}
 
