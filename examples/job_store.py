@@ -74,7 +74,7 @@ class LineJobStore:
                 return job_id, False
         job_id = secrets.token_hex(8)
         new = {"analyst": analyst, "key": idempotency_key, "analysis": job.analysis}
-        self._write(job_id, State.SUBMITTED, new=new, texts={"job_json": job_json}, text=job.title)
+        self._append([self._line(job_id, State.SUBMITTED, new=new, texts={"job_json": job_json}, text=job.title)])
         return job_id, True
 
     def advance(
@@ -88,20 +88,20 @@ class LineJobStore:
         text: str = "",
         plan_json: str = "",
         result_json: str = "",
+        notes: Sequence[Note] = (),
     ) -> None:
-        """See `JobStore`."""
+        """See `JobStore`. Notes are lines before that of the step: a crash between them keeps them alone."""
         before = self.record(job_id).state
         if state not in NEXT[before]:
             raise IllegalStepError(job_id, before, state)
         texts = {"plan_json": plan_json, "result_json": result_json}
         told = shortened(reason, MAX_CHARACTERS)
-        self._write(job_id, state, texts=texts, reason=told, stage=stage, member=culprit, text=text or told)
+        step = {"texts": texts, "reason": told, "stage": stage, "member": culprit, "text": text or told}
+        self._append([*self._lines_of(notes), self._line(job_id, state, **step)])
 
     def record_progress(self, notes: Sequence[Note]) -> None:
         """See `JobStore`."""
-        states = [self.record(note.job_id).state for note in notes]
-        told = [asdict(note) | {"text": shortened(note.text, MAX_CHARACTERS), "is_note": True} for note in notes]
-        self._append([note | {"state": state} for note, state in zip(told, states, strict=True)])
+        self._append(self._lines_of(notes))
 
     def unended(self) -> list[str]:
         """See `JobStore`."""
@@ -133,9 +133,14 @@ class LineJobStore:
         """See `JobStore`."""
         self._file.close()
 
-    def _write(self, job_id: str, state: State, *, text: str = "", **what: Any) -> None:
-        written = {"job_id": job_id, "state": state, "at_s": self._clock(), "text": shortened(text, MAX_CHARACTERS)}
-        self._append([written | what])
+    def _line(self, job_id: str, state: State, *, text: str = "", **what: Any) -> dict[str, Any]:
+        told = {"job_id": job_id, "state": state, "at_s": self._clock(), "text": shortened(text, MAX_CHARACTERS)}
+        return told | what
+
+    def _lines_of(self, notes: Sequence[Note]) -> list[dict[str, Any]]:
+        states = [self.record(note.job_id).state for note in notes]
+        told = [asdict(note) | {"text": shortened(note.text, MAX_CHARACTERS), "is_note": True} for note in notes]
+        return [note | {"state": state} for note, state in zip(told, states, strict=True)]
 
     def _append(self, changes: list[dict[str, Any]]) -> None:
         try:

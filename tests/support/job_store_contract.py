@@ -203,6 +203,17 @@ class JobStoreContract:
         assert kept == [(1, 1.0, "multiply", "a"), (2, 3.0, "add", "")]
         assert [e.member for e in store.events(two, after=seen[two])] == ["east"]
 
+    def test_notes_with_a_step_are_kept_before_it_and_none_with_a_step_that_is_refused(self, store, job) -> None:
+        job_id, _ = store.submit("ada", "key", job)
+        with pytest.raises(IllegalStepError):
+            store.advance(job_id, State.DONE, notes=[Note(job_id, 1.0, "add", "west")])
+        assert len(store.events(job_id)) == 1
+        store.advance(
+            job_id, State.PROPOSED, notes=[Note(job_id, 1.0, "add", "west"), Note(job_id, 2.0, "add", "east")]
+        )
+        told = [(event.state, event.stage, event.member) for event in store.events(job_id)[1:]]
+        assert told == [(State.SUBMITTED, "add", "west"), (State.SUBMITTED, "add", "east"), (State.PROPOSED, "", "")]
+
     def test_a_restart_finds_what_had_not_ended_and_changes_nothing(
         self, tmp_path: Path, store: JobStore, job: Job
     ) -> None:
