@@ -177,6 +177,14 @@ def test_it_does_so_where_rows_are_matched(name, kind, roster):
     compare(job, overlapping_tables(N_COMMON, columns), N_COMMON)
 
 
+@pytest.mark.parametrize("roster", ROSTERS)
+def test_it_does_so_for_people_counted_by_bins_whatever_rows_are_stated(roster):
+    compute, colluding = ROSTERS[roster]
+    asked = {"matching": None, "compute": compute, "colluding": colluding, **COMMON}
+    job = secret_job("joint-count", {"bins": "auto"}, **asked)
+    compare(job, overlapping_tables(N_COMMON, REALS), 1)
+
+
 @pytest.mark.parametrize("roster", ["owners", "helpers", "one more than needed"])
 def test_it_does_so_where_a_kept_match_is_named(roster):
     compute, colluding = ROSTERS[roster]

@@ -89,7 +89,7 @@ def test_ids_fall_into_bins_evenly_alike_at_all_owners_and_otherwise_in_another_
 
 
 def test_errors_are_those_of_hashing_and_noise_and_intervals_hold():
-    rng, n_bins, noise, runs = np.random.default_rng(1), 1 << 13, 3.0, 400
+    rng, n_bins, noise, runs = np.random.default_rng(1), 1 << 13, 3.0, 150
     of_owner = [np.array(persons) for persons in PEOPLE.values()]
     exact = [(len(set.union(*some)), len(set.intersection(*some))) for some in _sets(list(map(set, PEOPLE.values())))]
     found = []
@@ -102,8 +102,8 @@ def test_errors_are_those_of_hashing_and_noise_and_intervals_hold():
         found.append([(p.union, p.common, p.union_error, p.common_error) for p in people(
             counts + rng.normal(0, noise, counts.shape), n_bins, noise)])  # fmt: skip
     values, errors = np.array(found)[..., :2], np.array(found)[..., 2:]
-    assert values.std(axis=0) == pytest.approx(errors.mean(axis=0), rel=0.15)
-    assert np.mean(np.abs(values - np.array(exact)) < 1.96 * errors) == pytest.approx(0.95, abs=0.01)
+    assert values.std(axis=0) == pytest.approx(errors.mean(axis=0), rel=0.2)
+    assert np.mean(np.abs(values - np.array(exact)) < 1.96 * errors) == pytest.approx(0.95, abs=0.02)
 
 
 def _sets(tables):
