@@ -83,10 +83,9 @@ async def answered_by_hand(hub, name, value=40.0):
         return client, question, device.answer_once(question)
 
 
-@pytest.mark.parametrize("method", ["wave", "tree"])
-async def test_devices_answer_and_the_analyst_gets_the_estimate(hub, method):
-    n = 12
-    asking = Proposal(hub, survey_question(method=method, epsilon=4.0, responses=n))
+@pytest.mark.parametrize(("method", "buckets", "n"), [("wave", 32, 12), ("tree", 32, 12), ("prefixes", 1000, 40)])
+async def test_devices_answer_and_the_analyst_gets_the_estimate(hub, method, buckets, n):
+    asking = Proposal(hub, survey_question(method=method, buckets=buckets, epsilon=4.0, responses=n))
     with contextlib.ExitStack() as stack:
         devices = [
             stack.enter_context(
@@ -94,7 +93,7 @@ async def test_devices_answer_and_the_analyst_gets_the_estimate(hub, method):
                     hub.folder / f"d{i}",
                     name=f"d{i}",
                     client=await client_of(hub, f"d{i}"),
-                    records={"wage": kept(5.0 * i)},
+                    records={"wage": kept(40.0 if method == "prefixes" else 5.0 * i)},
                 )
             )
             for i in range(n)
@@ -106,7 +105,10 @@ async def test_devices_answer_and_the_analyst_gets_the_estimate(hub, method):
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
     assert (result["responses"], result["contradictions"], result["method"]) == (n, 0, method)
-    assert len(result["probabilities"]) == 32
+    if method == "prefixes":
+        assert [value for value, *_ in result["frequent"]] == [40.0]
+    else:
+        assert len(result["probabilities"]) == 32
     views = result["privacy"]["views"]
     assert views["coordinator"]["epsilon"] == views["coalition"]["epsilon"] <= 4.0
     before_the_end = asking.happenings[1:-1]
