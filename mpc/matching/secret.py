@@ -42,6 +42,7 @@ evaluated through a third party as in joins of three parties [MRR20], and an obl
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -195,7 +196,7 @@ class SecretMatch:
         if self._c.me == owner:
             drawn = KeyStream(self._session.entropy.read(KEY_BYTES)).words(self.n_slots * n_words)
             raw = drawn.astype(np.uint64, copy=False).reshape(self.n_slots, n_words)
-            await self._send_stores(owner, n_words, lambda number, rows: raw[self._candidates[rows, number]])
+            await self._send_stores(owner, n_words, lambda rows, number: raw[self._candidates[rows, number]])
             tags = elements_of_tags(field, raw.reshape(*shape, field.n_words))
         elif self._am_leader:
             form = (-1, N_TAG_WORDS, field.n_words)
@@ -289,7 +290,7 @@ class SecretMatch:
             stream = KeyStream(self._session.entropy.read(KEY_BYTES))
             masks = chosen = await self._session.compute(field.random, stream, shape)
 
-            def strings(number: int, rows: NDArray[np.int64]) -> Words:
+            def strings(rows: NDArray[np.int64], number: int) -> Words:
                 masked = field.subtract(own[:, rows], chosen[:, self._candidates[rows, number]])
                 return strings_of_elements(field, masked, stream).reshape(len(rows), n_words)
 
@@ -306,21 +307,19 @@ class SecretMatch:
 
     # -- stores and shares -----------------------------------------------------------------------------------------
 
-    async def _send_stores(self, owner: int, n_words: int, values: Callable[[int, NDArray[np.int64]], Words]) -> None:
+    async def _send_stores(self, owner: int, n_words: int, values: Callable[[NDArray[np.int64], int], Words]) -> None:
         """Send the leader values at all my ids in their candidate bins, a store for each part.
 
         Args:
             owner: my number.
             n_words: words of a value.
-            values: the number of a candidate and some of my ids to their values there.
+            values: some of my ids, and the number of a candidate, to their values there.
         """
         assert self._encoding is not None, "an owner has evaluated its function"
         for rows in self._rows_of_part:
             keys = [self._encoding[rows, number] for number in range(N_CANDIDATES)]
             store, purpose = self._next_store(owner, n_words)
-            await send_store(
-                self._session, self._terms.leader, store, purpose, keys, lambda number, rows=rows: values(number, rows)
-            )
+            await send_store(self._session, self._terms.leader, store, purpose, keys, partial(values, rows))
 
     async def _receive_stores(self, owner: int, n_words: int, elements: Callable[[Words], Words]) -> Words:
         """Return what an owner's stores hold at the ids in my bins, read as elements; I am the leader."""
