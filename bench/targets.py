@@ -188,7 +188,7 @@ TARGETS = (
     ),
     Target(
         "matching_1e7",
-        "matching of 1e7 ids of 3 parties: processor time of a party, in the mean",
+        "matching of 1e7 ids of 2 parties: processor time of a party, in the mean",
         "150 s",
         _most(lambda r: r["processor_s"] / r["parties"], 150, "{:.0f} s"),
     ),
