@@ -1,5 +1,7 @@
 """Matching under shares against a plain join, for tables of all sizes and overlaps; what is refused."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,9 @@ from mpc.matching.bins import Bins
 from mpc.matching.okvs import Okvs
 from mpc.matching.secret import SecretMatch
 from mpc.matching.secret_terms import SecretTerms
+from mpc.traffic import matching as traffic
+from mpc.traffic.shares import ShareTraffic
+from mpc.traffic.walk import Traffic
 
 
 def tables_of(names: dict[int, list[int]], width: int = 2, seed: int = 0) -> dict:
@@ -91,8 +96,17 @@ def test_large_tables_are_joined_part_by_part_by_messages_of_one_size(monkeypatc
         found = run_match(tables, most_rows={1: 20, 2: 25, 3: 30})
         assert matched_rows(found) == plain_join(tables)
         sizes.append([(m.stage, m.sequence, m.array.shape) for m in found.transcript])
+        links = Counter()
+        for message in found.transcript:
+            links[message.sender, message.receiver] += message.array.nbytes * message.stage.startswith("matching/")
         assert len({m.sequence for m in found.transcript if m.stage == "matching/store"}) == 6
     assert sorted(sizes[0]) == sorted(sizes[1])
+    walked = Traffic(range(4))
+    terms, shares = SecretTerms((1, 2, 3), {1: 20, 2: 25, 3: 30}, 3), ShareTraffic(walked, 3, 3, 1)
+    monkeypatch.setattr(ShareTraffic, "reduce", lambda *_: None)  # products are no stage of the match
+    traffic.match_secretly(shares, terms)
+    traffic.share_rows(shares, terms, dict.fromkeys(terms.owners, 2))
+    assert dict(walked.sent) == {link: n_bytes for link, n_bytes in links.items() if n_bytes}
 
 
 def test_more_ids_than_a_part_has_room_for_end_the_match(monkeypatch):
