@@ -96,8 +96,8 @@ class LineJobStore:
             raise IllegalStepError(job_id, before, state)
         texts = {"plan_json": plan_json, "result_json": result_json}
         told = shortened(reason, MAX_CHARACTERS)
-        step = {"texts": texts, "reason": told, "stage": stage, "member": culprit, "text": text or told}
-        self._append([*self._lines_of(notes), self._line(job_id, state, **step)])
+        step = self._line(job_id, state, texts=texts, reason=told, stage=stage, member=culprit, text=text or told)
+        self._append([*self._lines_of(notes), step])
 
     def record_progress(self, notes: Sequence[Note]) -> None:
         """See `JobStore`."""
