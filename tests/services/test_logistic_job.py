@@ -95,16 +95,15 @@ def test_three_processes_learn_the_label_batch_by_batch_and_are_charged_for_what
         assert 0.5 * views["coalition"]["epsilon"] < spent <= views["coalition"]["epsilon"]
 
 
-@pytest.mark.parametrize("method", [{}, BATCHES], ids=["moments", "batches"])
-def test_labels_that_are_not_0_or_1_are_mapped_and_counted_in_their_owners_report_alone(deployment, method):
-    view = Analyst(deployment).run(job_of("doubtful", **method), timeout_s=120.0)
+def test_labels_that_are_not_0_or_1_are_mapped_and_counted_in_their_owners_report_alone(deployment):
+    view = Analyst(deployment).run(job_of("doubtful", **BATCHES), timeout_s=120.0)
     result_of(view)
     mapped = {party: deployment.report(party, view.job_id)["mapped_values"] for party in PARTIES}
     assert mapped == {"bank": {}, "hospital": {}, "telco": {"x1": 1}}
     assert "0.731942" not in all_text(deployment)
 
 
-@pytest.mark.parametrize("method", [{}, BATCHES], ids=["moments", "batches"])
+@pytest.mark.parametrize("method", [{}, pytest.param(BATCHES, marks=pytest.mark.slow)], ids=["moments", "batches"])
 def test_a_party_that_has_the_label_alone_gives_it_only_to_a_job_that_names_it(deployment, method):
     job = job_of("labels", **method)
     view = Analyst(deployment).run(job, timeout_s=120.0)

@@ -113,6 +113,7 @@ async def flood(channels, messages_of, n_streams, seconds):
 STATED_MIB = 254
 
 
+@pytest.mark.slow
 async def test_a_flood_of_arrays_stays_within_the_stated_bound(tmp_path):
     async with serving_mailbox(tmp_path) as (pid, channels):
         array = np.zeros(MIB // 8, dtype=np.uint64)
@@ -194,6 +195,7 @@ async def leave_messages_unfinished(folder, method, head_of, n_read):
     return grown, len(calls) - len(others), max(others, default=0)
 
 
+@pytest.mark.slow
 async def test_half_sent_messages_of_many_streams_stay_within_the_stated_bound(tmp_path):
     """Streams whose turn it is to be read have a message each, all others two windows: with the arrays, what is stated.
 

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).parents[3]
 
 
@@ -28,5 +30,6 @@ def test_services_without_a_page_load_no_module_of_results():
     assert loaded(*services, "cli.entry", "cli.main", "cli.serve") == []
 
 
+@pytest.mark.slow
 def test_a_module_of_results_that_is_loaded_is_found():
     assert "results.drawing.svg" in loaded("page.coordinator_page")
