@@ -95,11 +95,12 @@ class JointTable:
         """
         where = np.nonzero(np.triu(precise))
         scale = float(precise.max())
+        width = 1 / np.sqrt(np.maximum(shares[where], 1e-4))  # rare values move their counts less
 
         def whole(flat: Floats) -> Floats:
             found = np.zeros_like(theta)
-            found[where] = flat
-            found.T[where] = flat
+            found[where] = flat * width
+            found.T[where] = flat * width
             return found
 
         def loss(flat: Floats) -> tuple[float, Floats]:
@@ -111,10 +112,10 @@ class JointTable:
             mean = float(np.vdot(weighted, model.probabilities))
             moved = self.moments(np.asarray(model.probabilities * (weighted - mean), dtype=np.float32))
             moved[np.diag_indices_from(moved)] /= 2  # as e' T e / 2 counts them
-            return value, moved[where]
+            return value, moved[where] * width
 
-        options = {"maxiter": ITERATIONS, "maxcor": 30, "ftol": 1e-9, "gtol": 1e-12}
-        found = minimize(loss, theta[where], jac=True, method="L-BFGS-B", options=options)
+        options = {"maxiter": ITERATIONS, "maxcor": 30, "ftol": 1e-7, "gtol": 1e-12}
+        found = minimize(loss, theta[where] / width, jac=True, method="L-BFGS-B", options=options)
         theta = whole(np.asarray(found.x, dtype=np.float64))
         return theta, self.model(theta)
 
@@ -130,7 +131,7 @@ def aim(codes: Codes, epsilon: float, delta: float, seed: int) -> tuple[Codes, F
     """
     rng, sizes = np.random.default_rng(seed), [int(one) + 1 for one in codes.max(axis=0)]
     joint, d = JointTable(sizes), len(sizes)
-    true = _counts(codes, joint)
+    true = counts_of(codes, joint)
     rho, rounds = rho_of(epsilon, delta), ROUNDS * d
     sigma, selecting = sqrt(rounds / (2 * MEASURING * rho)), sqrt(8 * (1 - MEASURING) * rho / rounds)
     pairs = list(combinations(range(d), 2))
@@ -245,6 +246,7 @@ def _indicators(sizes: Sequence[int]) -> NDArray[np.float32]:
     return np.hstack(stacked).astype(np.float32)
 
 
-def _counts(codes: Codes, joint: JointTable) -> Floats:
+def counts_of(codes: Codes, joint: JointTable) -> Floats:
+    """Return how many rows have each pair of values, and on the diagonal each value."""
     ones = np.hstack([codes[:, at, None] == np.arange(size) for at, size in enumerate(joint.sizes)]).astype(np.float32)
     return np.asarray(ones.T @ ones, dtype=np.float64)

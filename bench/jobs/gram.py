@@ -2,6 +2,7 @@
 
     python -m bench.jobs.gram --rows 10000 --columns 100 --parties 3 --peer mpyc
     python -m bench.jobs.gram --kdd
+    python -m bench.jobs.gram --kdd --moments
 
 Ours: a coordinator and N parties as separate processes, mutual TLS on loopback, one BLAS thread each, a PCA job
 submitted as an analyst submits it. The time runs from the answer to the submission until the result has arrived:
@@ -165,6 +166,25 @@ def numpy_s(blocks: Blocks, repeats: int) -> float:
     return statistics.median(taken)
 
 
+async def beside_moments(blocks: Blocks, repeats: int) -> dict[str, Any]:
+    """Return processor and other seconds of the PCA and of a release of second moments of the same tables, in turns."""
+    pca = blocks.plan.job
+    kept = {"gamma": GAMMA, "max_rows": pca.parameters["max_rows"]}
+    jobs = {"pca": pca, "second-moments": pca.model_copy(update={"analysis": "second-moments", "parameters": kept})}
+    seconds, used_s = ({name: list[float]() for name in jobs} for _ in range(2))
+    async with running_federation({table.schema.party: [file] for file, table in blocks.tables}) as federation:
+        for turn in range(repeats + 1):
+            for name, job in jobs.items():
+                before_s = sum(federation.processor_s().values())
+                run = await federation.run(job)
+                if turn:  # the first jobs read the tables
+                    seconds[name].append(run.seconds)
+                    used_s[name].append(sum(federation.processor_s().values()) - before_s)
+    medians = {name: statistics.median(found) for name, found in used_s.items()}
+    times = medians["second-moments"] / medians["pca"]
+    return {"seconds": seconds, "processor_s": used_s, "times_the_processor_of_pca": times}
+
+
 async def measure(blocks: Blocks, *, repeats: int, peer_repeats: int) -> dict[str, Any]:
     """Run a warm-up job, then `repeats` jobs, the first `peer_repeats` of them each followed by a run of MPyC."""
     exact_gram = blocks.exact_gram()
@@ -247,6 +267,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--parties", type=int, default=3)
     parser.add_argument("--kdd", action="store_true", help="the KDD table, 145,586 x 118, at its three parties")
     parser.add_argument("--peer", choices=("mpyc",), help="run it beside, on the same integers")
+    parser.add_argument(
+        "--moments", action="store_true", help="a release of second moments beside the PCA; prints JSON"
+    )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--peer-repeats", type=int, default=1, help="at most as many as ours")
     parser.add_argument("--epsilon", type=float, default=1.0, help="of the job; it does not change the time")
@@ -265,6 +288,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         else:
             tables = synthetic_tables(folder, rows=options.rows, columns=options.columns, parties=options.parties)
         blocks = Blocks.of(tables, epsilon=options.epsilon)
+        if options.moments:
+            found = asyncio.run(beside_moments(blocks, options.repeats))
+            sys.stdout.write(json.dumps({**found, "machine": describe_machine()}, indent=2) + "\n")
+            return
         peer_repeats = min(options.peer_repeats, options.repeats) if options.peer else 0
         measured = asyncio.run(measure(blocks, repeats=options.repeats, peer_repeats=peer_repeats))
     report = {
