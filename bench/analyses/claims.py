@@ -374,11 +374,21 @@ def _as_printed(rows: Rows) -> Iterator[Verdict]:
         alike = _verdict(claim, _below([*of("6", f"unit {unit}"), *of("7", f"unit {unit}")], figures.LOCAL_ONLY))
         yield _without_verdict(alike, unit, WORSE_THAN_A_CONSTANT)
     ninth, tenth = of("8 and 9"), of("10")
+    alone = {row.dataset.split(": ")[-1]: row.others[printed.LOCAL] for row in of("9, alone")}
+    settings = [
+        Setting(f"{_where(row)}{how}", error, other)
+        for rows_of, how in ((_of_figure(rows, 9), ""), (ninth, ", as printed"))
+        for row in rows_of
+        for split, other in alone.items()
+        if row.dataset.endswith(split) and (error := row.private) is not None
+    ]
+    claim = f"{head.format(9)} after fine-tuning, less error than each party alone by descent without noise"
+    yield _verdict(claim, settings)
+    near = [replace(one, most=1.02) for one in settings if "s = 40, epsilon 8" in one.where]
+    yield _verdict(f"{claim}, within 2 %, s = 40, epsilon 8", near)
     for what, other in (
         ("users fitted first err less than users moved in each step", figures.TRAIN_BOTH),
         ("after fine-tuning, less error than synSGD", figures.SYN),
-        ("and than each party alone by descent without noise, run to its end", printed.LOCAL),
-        ("and than that where it is best on the test part", printed.LOCAL_BEST),
     ):
         yield _verdict(f"{head.format('8 and 9')} {what}", _below(ninth, other))
     yield _verdict(f"{head.format(10)} less error than GD-DR, omega .3 and .6", _below(tenth, figures.GD_DR))

@@ -92,8 +92,13 @@ def test_claims_in_the_printed_setting_are_judged_by_rows_of_that_setting_and_no
     ]
     found = verdict(often, "T' of 10 and of 50 err less than 1 and 1000, unit rating")
     assert (found.holds, found.numbers[:17]) == (False, "3 of 4 settings; ")
-    assert verdict([row(9, "unit user, s = 10", 0.1)], "run to its end").holds is None
-    assert verdict([printed_row("8 and 9", "s = 40", 0.9, **{printed.LOCAL: 1.0})], "run to its end").holds
+    rows = [printed_row("9, alone", f"s = {n}", None, None, **{printed.LOCAL: 1.0}) for n in (10, 40)]
+    ours = row(9, "unit user, s = 40", 1.01, **{figures.ALONE: 0.9, figures.RELEASED: 1.0})
+    than_alone = "less error than each party alone by descent without noise"
+    assert verdict(rows[:1], f"{than_alone}, within 2 %").holds is None
+    assert verdict([*rows, ours], f"{than_alone}, within 2 %").holds
+    (strict,) = [v for v in verdicts([*rows, ours]) if v.claim.endswith(than_alone)]
+    assert (strict.holds, strict.numbers[:17]) == (False, "0 of 1 settings; ")
 
 
 def test_sizes_of_steps_are_climbed_in_both_directions_until_both_neighbours_are_worse():
