@@ -94,7 +94,7 @@ def test_claims_in_the_printed_setting_are_judged_by_rows_of_that_setting_and_no
     assert (found.holds, found.numbers[:17]) == (False, "3 of 4 settings; ")
     rows = [printed_row("9, alone", f"s = {n}", None, None, **{printed.LOCAL: 1.0}) for n in (10, 40)]
     ours = row(9, "unit user, s = 40", 1.01, **{figures.ALONE: 0.9, figures.RELEASED: 1.0})
-    than_alone = "less error than each party alone by the paper's descent, without noise"
+    than_alone = "less error than parties alone by the paper's descent, without noise"
     assert verdict(rows[:1], f"{than_alone}, within 2 %").holds is None
     assert verdict([*rows, ours], f"{than_alone}, within 2 %").holds
     (strict,) = [v for v in verdicts([*rows, ours]) if v.claim.endswith(than_alone)]
