@@ -43,9 +43,9 @@ def verdicts(rows: Sequence[Row]) -> Iterator[Verdict]:
         settings = [Setting(name, max(found), min(found), NEAR) for name, found in losses.items() if found]
         name = "2PEst" if way == "private" else "our `mpc`"
         yield _verdict(f"{source} 5: uneven splits change the loss of {name} by a tenth at most", settings)
-    yield _verdict(
-        f"{source} 6: whatever the number of owners 2PEst loses less than both rivals", _below_others(owners)
-    )
+    shown = sorted({int(r.dataset.rpartition("=")[2]) for r in owners if r.private is not None})
+    claim = f"{source} 6, S = {' and '.join(map(str, shown))}: 2PEst loses less than both rivals"
+    yield _verdict(claim, _below_others(owners))
     first = {(r.dataset.split(",")[0], r.epsilon): r for r in owners if r.dataset.endswith("S = 2")}
     last = {(r.dataset.split(",")[0], r.epsilon): r for r in owners if r.dataset.endswith("S = 16")}
     pairs = [(first[key], r) for key, r in last.items() if key in first and r.mpc is not None]

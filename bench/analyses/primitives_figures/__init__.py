@@ -28,6 +28,7 @@ COUNTS_OF_ROWS, COUNTS_OF_CLUSTERS = "exponent of the rows in k^v counts", "expo
 GRID, WHOLE = "cost of the grid to that of k centres", "cost of k centres of the grid to that of k centres"
 OF_COLUMNS = "exponent of the columns in the error"
 K = 5
+POWERS: tuple[Power, ...] = (2, 1)
 
 
 def moments(quick: bool) -> Iterator[Row]:
@@ -84,7 +85,7 @@ def factors(quick: bool) -> Iterator[Row]:
             tables = table.split(v)
             rows = scaled_rows(tables, plan_of(tables, 100.0))
             blocks = np.split(rows, np.cumsum([len(t.schema.columns) for t in tables])[:-1], axis=1)
-            for p in (2, 1):
+            for p in POWERS:
                 yield from _factors(f"{name}, {len(rows):,} rows, v = {v}, p = {p}", rows, blocks, p)
 
 
@@ -125,7 +126,9 @@ def verdicts(rows: Sequence[Row]) -> Iterator[Verdict]:
         for row in rows
         if row.analysis == CLUSTERING and row.metric == GRID and row.private is not None
     ]
-    yield _verdict("[VertPrim23] theorem D.2: the grid costs v^|p / 2 - 1| times what k centres do at most", bicriteria)
+    yield _verdict(
+        "[VertPrim23] theorem D.2: the grid costs v^abs(p / 2 - 1) times what k centres do at most", bicriteria
+    )
     whole = [
         Setting(row.dataset, row.private, 1.0, most=2.0)
         for row in rows

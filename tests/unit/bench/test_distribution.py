@@ -10,11 +10,11 @@ from analyses.distribution.estimates.metrics import mean_of, variance_of
 from bench.distribution import __main__ as program
 from bench.distribution import methods
 from bench.distribution.claims import verdicts
-from bench.distribution.figures import Setting, distances_and_statistics
+from bench.distribution.figures import KS, LARGE, QUANTILES, W1, Setting, at_the_sources_n, distances_and_statistics
 from bench.distribution.methods import ADMM, CFO, EM, EMS, MASKED, PM, SR
 from bench.distribution.page import page
 from bench.distribution.picture import CAPTIONS
-from bench.distribution.samples import BETA, SAMPLES, TAXI, inputs_of, share
+from bench.distribution.samples import BETA, SAMPLES, TAXI, WAGES, inputs_of, share
 from bench.distribution.targets import reached
 from dp.local_mechanism.odds import Odds
 
@@ -83,6 +83,13 @@ def test_settings_of_few_values_name_every_way():
     assert {"HH", "HaarHRR"} <= set(by_metric["range .1"].errors) - set(by_metric["W1"].errors)
     assert {SR, PM} <= set(by_metric["mean"].errors) & set(by_metric["variance"].errors)
     assert [Setting.from_json(json.loads(json.dumps(s.as_json()))) for s in found] == found
+
+
+def test_as_many_values_as_the_source_has_show_distances_and_quantiles():
+    found = list(at_the_sources_n(WAGES, quick=True))
+    assert {(s.figure, s.epsilon) for s in found} == {(LARGE, 2.5)}
+    assert {s.metric for s in found} == {KS, QUANTILES, W1}
+    assert all({EMS, EM, ADMM, *CFO} <= set(s.errors) for s in found)
 
 
 def test_means_and_variances_of_two_halves_are_near_the_truth_where_there_is_little_noise():
