@@ -204,7 +204,7 @@ def _large(settings: Settings) -> Iterator[Verdict]:
     w1 = [s for s in large if s.metric == W1]
     smooth = [s for s in large if s.metric == QUANTILES and s.data != INCOME]
     of_income = [s for s in large if s.metric == KS and s.data == INCOME]
-    at = f"{PRINTED}with as many values as the source has, epsilon 2.5"
+    at = f"{PRINTED}source's n, epsilon 2.5"
     yield _verdict(f"{at}: more bins are better: 64 to 16, W1", _less(w1, CFO[2:], CFO[:1]))
     yield _verdict(f"{at}: the best number of bins is still worse than SW+EMS, W1", _less(w1, [EMS], CFO))
     yield _verdict(f"{at}: HH-ADMM errs less than EM and EMS on income, KS", _less(of_income, [ADMM], [EM, EMS]))

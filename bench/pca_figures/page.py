@@ -165,9 +165,9 @@ def _regression(points: Sequence[Point]) -> Iterator[Verdict]:
         )
 
     for way, name in ((ours(FINE), "as printed"), (WIDER, WIDER.split(", ")[1]), (MOMENTS, MOMENTS)):
-        yield above(f"Figure 3: SLR tells more rows right than local noise ({name})", way, LOCAL, 0.0)
-        yield above(f"Figure 3: from epsilon 4 it is within .03 of DP-SGD ({name})", way, CENTRAL, 4.0, 0.03)
-    more = "Figure 3: as printed, with weights to 1, SLR tells .01 more than one label for all"
+        yield above(f"Figure 3, {name}: SLR tells more rows right than local noise", way, LOCAL, 0.0)
+        yield above(f"Figure 3, {name}: from epsilon 4 it is within .03 of DP-SGD", way, CENTRAL, 4.0, 0.03)
+    more = "Figure 3, as printed: with weights to 1 it tells .01 more than one label for all"
     yield above(more, ours(FINE), SAME, 0.0, -0.01)
     yield _verdict(
         "Figure 3: gamma 2^12 tells as many rows right as 2^16, to .01",
