@@ -3,6 +3,7 @@
 The parties' part, which counts it under shares, is `analyses.second_moments.party`.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -19,9 +20,10 @@ from analyses.second_moments.gram_plan import GramPlan, GramT, proven_bounds, ro
 from dp.cost.accounting import CalibrationError
 from dp.mechanism.gram import NoisyGram
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
+from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.gram import expand_triangle
 from mpc.errors import FieldTooSmallError, TooFewPartiesError
-from mpc.protocol.session import Session
+from mpc.protocol.session import MAX_ARRAY_BYTES, Session
 
 
 def calibrate_gram(job: Job, schemas: Sequence[BlockSchema], rows: RowBounds, max_rows: int) -> tuple[NoisyGram, int]:
@@ -55,11 +57,27 @@ def calibrate_gram(job: Job, schemas: Sequence[BlockSchema], rows: RowBounds, ma
 
     try:
         proven, n_noises = proven_bounds(job, schemas, rows, max_rows), len(job.compute_parties)
-        return with_proofs(calibrated, bound_of, proven, job.privacy, protected, n_noises)
+        found = with_proofs(calibrated, bound_of, proven, job.privacy, protected, n_noises)
     except CalibrationError as error:
         raise JobError(f"privacy: {error}") from error
     except (FieldTooSmallError, TooFewPartiesError) as error:
         raise JobError(f"parameters.max_rows, parameters.gamma: {error}") from error
+    _check_size(*found)
+    return found
+
+
+def _check_size(mechanism: NoisyGram, n_primes: int) -> None:
+    """Refuse a matrix that no message holds, before it is paid for; its noisy triangle is opened as one array.
+
+    Raises:
+        JobError: says how many columns there may be.
+    """
+    most = MAX_ARRAY_BYTES // (8 * ResidueField(n_primes).n_words)
+    if mechanism.n_entries > most:
+        raise JobError(
+            f"inputs: X^T X of {mechanism.n_columns} columns has {mechanism.n_entries} numbers, and at most {most} can "
+            f"be opened: name at most {(math.isqrt(8 * most + 1) - 1) // 2} columns"
+        )
 
 
 def plan_gram(kind: type[GramT], job: Job, schemas: Sequence[BlockSchema], params: RowParams, rows: RowBounds) -> GramT:

@@ -16,6 +16,9 @@ from mpc.protocol.shards import RowWorkers
 COORDINATOR = 0
 """The coordinator's member number. Shamir's abscissa 0 is the secret, so no party can have it."""
 
+MAX_ARRAY_BYTES = 1 << 30
+"""Largest size of one array; larger data are sent in blocks of rows."""
+
 Array = NDArray[Any]
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -30,6 +30,7 @@ from wire.v1.mailbox_pb2 import (
     Frame,
 )
 
+from mpc.protocol.session import MAX_ARRAY_BYTES
 from service.limits import ARRAY_CHUNK_BYTES, MAX_MESSAGE_BYTES
 
 DELIVER = "/moiety.v1.Mailbox/Deliver"
@@ -40,8 +41,6 @@ MAX_BUNDLED = 16
 """Frames in a bundle."""
 FIRST_ARRAYS = ""
 """In the place of the stage: a stream of the small first arrays of all stages."""
-MAX_ARRAY_BYTES = 1 << 30
-"""Largest size of one array; larger data are sent in blocks of rows."""
 MAX_DIMENSIONS = 8
 MAX_NAME_CHARACTERS = 200
 

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from wire.v1.mailbox_pb2 import ArrayHeader, Bundle, Envelope, Frame
 
+from mpc.protocol.session import MAX_ARRAY_BYTES
 from transport.messages.frames import (
     ARRAY_CHUNK_BYTES,
     FIRST_ARRAYS,
-    MAX_ARRAY_BYTES,
     SMALL_FRAME_BYTES,
     Announcement,
     Chunk,
