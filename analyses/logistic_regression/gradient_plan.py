@@ -101,6 +101,14 @@ class GradientPlan(LabelledRowPlan):
         """See `Plan`."""
         return bool(self.norm_bounds)
 
+    @property
+    def binds_weights(self) -> bool:
+        """Whether what is opened is masked by the weights that a party was told, so that no echo has to come before it.
+
+        Only where all parties are needed for an opening, and nothing is computed with a product before it.
+        """
+        return self.n_parties == 2 * self.job.t + 1 and self.params.order == 1 and not self.proves_products
+
     def parts_of(self, n_rows: int) -> list[slice]:
         """Return a batch in parts, at least one, of which each is copied from the held shares by itself.
 
@@ -133,6 +141,10 @@ class GradientPlan(LabelledRowPlan):
 
         def weights_come() -> None:
             walk.step(Sent(COORDINATOR, party, WORD_BYTES * gradient.n_columns) for party in parties)
+            if not self.binds_weights:
+                echo()
+
+        def echo() -> None:
             walk.step(pairwise(parties, ECHO_BYTES))
 
         def noise() -> None:
@@ -152,7 +164,10 @@ class GradientPlan(LabelledRowPlan):
 
         def step() -> None:
             walk.together(weights_come, noise)
-            opened()
+            if self.binds_weights:
+                walk.together(echo, opened)
+            else:
+                opened()
 
         joint.join()
         joint.rows(self.widths, joint.n_rows, completes_input=False)

@@ -1,7 +1,8 @@
 """Logistic regression by noisy gradients: every step opens one, about a batch or about all rows."""
 
 import asyncio
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Coroutine, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from analyses.rows.joint_computation import ROWS_PER_BLOCK, JointComputation, jo
 from analyses.rows.own_rows import report_of
 from mpc.errors import PeerViolationError
 from mpc.protocol.computation import Computation
-from mpc.protocol.echo import receive_alike
+from mpc.protocol.echo import compare
 from mpc.protocol.hashkey import HashKeys
 from mpc.protocol.operations.noise import NoisySum
 from mpc.protocol.operations.product_sum import ProductSum
@@ -48,8 +49,9 @@ async def take_part_in_steps(session: Session, plan: GradientPlan, table: Table 
         PeerError: a member is silent, drops out or violates the protocol.
 
     Privacy: at most t colluding parties learn nothing but the opened sums and the batches; see `SampledSkellam`.
-    Cost: 9 rounds, then 3 per step (weights, their echo, opening; order 3: 2 more, and where N > 2t + 1 another 2, in
-    which surplus shares reveal whether a party multiplied corrupted shares); per element of the table at most 8 *
+    Cost: 9 rounds, then 2 per step (weights, opening) where the plan binds weights, else 3 (the echo of the weights
+    comes before the opening; order 3: 2 more, and where N > 2t + 1 another 2, in which surplus shares reveal whether a
+    party multiplied corrupted shares); per element of the table at most 8 *
     n_words * (N - t) bytes sent by its owner, per step and compute party 8 * n_words * (N - 2t) per opened entry.
     """
     async with joined(session, plan, table) as (c, n_rows, counting, table):
@@ -71,6 +73,11 @@ async def open_gradients(
     """Open the noisy sums of the batches in order, and prepare the next batch and its noise meanwhile.
 
     Surplus shares or proofs tell whether a party has multiplied wrong ones, before anything of it is opened.
+
+    Where the plan binds weights, a party adds a sharing of zero to what it opens, all of whose shares are derived from
+    pairwise keys under the digest of the weights that it was told. The zeros cancel if all honest parties were told the
+    same; else what they open is uniform (docs/decisions/139). So the echo travels beside the opening, and is waited for
+    before the next one.
     """
     session, gradient, n_steps = c.session, plan.gradient, plan.params.iterations
     shape = (gradient.n_columns, gradient.n_sums)
@@ -83,10 +90,15 @@ async def open_gradients(
         return others, shares, await c.noise_of(plan.mechanism, shape, tells=False)
 
     coming = c.ahead(prepare())
-    weights = np.zeros(gradient.n_columns, dtype=np.int64)
+    weights, echo = np.zeros(gradient.n_columns, dtype=np.int64), None
     for step in range(n_steps):
         if step > 0:
-            weights = await receive_weights(c, plan)
+            if echo is not None:
+                await echo  # it comes a flight before the weights of the next step
+            weights, compared = await receive_weights(c, plan)
+            echo = c.ahead(compared)
+            if not plan.binds_weights:
+                await echo
         others, shares, total = await coming
         sums = products.product_sum(*shape)
         await add_part(products, plan, *shares, weights, sums)
@@ -95,10 +107,27 @@ async def open_gradients(
             await add_part(products, plan, *shares, weights, sums)
         total += await sums.total()
         await products.check_products()
+        if step > 0 and plan.binds_weights:
+            total += await zero_of(c, plan, weights, step, shape)
         await c.open_noisy(total)
         session.progress("iterations", step + 1, n_steps)
         if step + 1 < n_steps:
             coming = c.ahead(prepare())
+    if echo is not None:
+        await echo
+
+
+async def zero_of(
+    c: JointComputation, plan: GradientPlan, weights: NDArray[np.int64], step: int, shape: tuple[int, int]
+) -> SharedArray:
+    """Return my share of a zero of degree 2t = N - 1 that only who has the same weights in this step adds up to zero.
+
+    Nothing travels. The label has the digest of the weights, so each stream is used once.
+    """
+    exchange, degree = c.exchange, 2 * plan.job.t
+    label = f"zero of weights {hashlib.sha256(weights.tobytes()).hexdigest()}"
+    share = await exchange.deal_and_sum(label, exchange.field.zeros(shape), degree, step)
+    return SharedArray(exchange.field, shape, degree, 0, share)
 
 
 def batch_of(plan: GradientPlan, held: SharedArray, rows: NDArray[np.intp]) -> tuple[SharedArray, SharedArray]:
@@ -137,21 +166,23 @@ def _factors(gradient: TaylorGradient, y: SharedArray, products: SharedArray, cu
     return concatenate([factor.reshape(-1, 1) for factor in gradient.factors(products, y, cubes)], axis=1)
 
 
-async def receive_weights(c: JointComputation, plan: GradientPlan) -> NDArray[np.int64]:
-    """Return the coordinator's weights, once they are known to be short enough and the same for all parties.
+async def receive_weights(
+    c: JointComputation, plan: GradientPlan
+) -> tuple[NDArray[np.int64], Coroutine[Any, Any, None]]:
+    """Return the coordinator's weights, which are short enough, and what compares them with those of the others.
+
+    The second is to be awaited: it raises InconsistentSharesError where they are not the same, or a party says so.
 
     Raises:
         PeerViolationError: they are too long: the noise was made for other ones.
-        InconsistentSharesError: they are not the same, or a party says so.
     """
     session, gradient = c.session, plan.gradient
-    receivers = range(1, plan.n_parties + 1)
-    words = await receive_alike(session, COORDINATOR, WEIGHTS_STAGE, (gradient.n_columns,), receivers)
+    words = await session.receive(COORDINATOR, WEIGHTS_STAGE, (gradient.n_columns,))
     weights = words.view(np.int64)
     if sum(int(w) ** 2 for w in weights) > gradient.squared_weight_bound:
         what = f"{session.names[COORDINATOR]} sent weights of a larger norm than the plan allows"
         raise PeerViolationError(COORDINATOR, WEIGHTS_STAGE, what)
-    return weights
+    return weights, compare(session, COORDINATOR, WEIGHTS_STAGE, words, range(1, plan.n_parties + 1))
 
 
 async def follow_steps(session: Session, plan: GradientPlan) -> dict[str, Any]:

@@ -39,6 +39,14 @@ async def receive_alike(
     Cost: 1 round besides the array's own, 32 bytes per pair and direction.
     """
     array = await session.receive(sender, stage, shape)
+    await compare(session, sender, stage, array, receivers)
+    return array
+
+
+async def compare(
+    session: Session, sender: int, stage: str, array: NDArray[np.uint64], receivers: Sequence[int]
+) -> None:
+    """Compare the array that I got with those of the other receivers; see `receive_alike`."""
     digest = np.frombuffer(hashlib.sha256(array.tobytes()).digest(), dtype=np.uint8)
     echo = f"{stage} echo"
 
@@ -51,4 +59,3 @@ async def receive_alike(
             raise InconsistentSharesError(f"{what}, unless {names[other]} does not tell the truth")
 
     await run_together(*(with_receiver(other) for other in receivers if other != session.me))
-    return array

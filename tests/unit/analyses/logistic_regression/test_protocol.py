@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,15 +10,17 @@ from analyses.job.plan import OPENING_STAGE
 from analyses.job.schema import BlockSchema
 from analyses.logistic_regression import gradient_plan
 from analyses.logistic_regression import protocol as logistic_regression
+from analyses.logistic_regression.gradient_steps import zero_of
 from analyses.run_locally import local_network, run_plan
 from dp.mechanism.bounded_sampling import BoundedPoisson
 from entropy import InsecureTestEntropy
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.shamir import ShamirScheme
 from mpc.errors import InconsistentSharesError, PeerViolationError
-from mpc.local.network import LocalSession
+from mpc.local.network import LocalNetwork, LocalSession, local_names
 from mpc.protocol.computation import Computation
 from mpc.protocol.equality import UnequalValuesError
+from mpc.protocol.exchange import ShareExchange, agree_pairwise_secrets
 from mpc.protocol.session import COORDINATOR
 from party.tables.kept_values import kept_words
 
@@ -296,16 +299,42 @@ async def test_weights_outside_the_ball_are_refused_by_all_parties_and_nothing_m
     assert sum(m.stage == OPENING_STAGE for m in network.transcript) == 3
 
 
-async def test_a_coordinator_that_tells_parties_different_weights_is_found_out_before_anything_more_is_opened():
-    tables = labelled_tables()
+@pytest.mark.parametrize("order", [1, 3])
+async def test_a_coordinator_that_tells_parties_different_weights_learns_nothing_and_is_found_out(order):
+    """Where products are opened at once, what was opened is a random element; else it is found out before."""
+    tables, parameters = labelled_tables(), {"order": order, **(COARSE if order == 3 else {})}
+    plan = plan_for(tables, logistic_job(parameters))
 
     def weights_of(party, plan):
         return np.full(plan.gradient.n_columns, party == 2, dtype=np.int64)
 
-    results, network = await run(plan_for(tables, logistic_job()), tables, sending(weights_of))
+    results, network = await run(plan, tables, sending(weights_of))
     for number in (1, 2, 3):
         assert isinstance(results[number], InconsistentSharesError)
-    assert sum(m.stage == OPENING_STAGE for m in network.transcript) == 3
+    shares = [
+        {m.sender: m.array for m in network.transcript if (m.stage, m.sequence) == (OPENING_STAGE, at)} for at in (0, 1)
+    ]
+    assert [len(one) for one in shares] == [3, 3 if order == 1 else 0]
+
+
+@pytest.mark.parametrize("told", [(1, 1, 1), (1, 2, 1), (1, 2, 3)], ids=str)
+async def test_masks_of_weights_cancel_only_where_all_parties_were_told_the_same(told):
+    plan, field = plan_for(labelled_tables(), logistic_job()), ResidueField(2)
+
+    async def mask(session):
+        exchange = ShareExchange(session, field, 3, 1, await agree_pairwise_secrets(session, (1, 2, 3), 3))
+        computation = SimpleNamespace(exchange=exchange)
+        weights = np.full(plan.gradient.n_columns, told[session.me - 1])
+        again = [(await zero_of(computation, plan, weights, step, (50, 1))).share for step in (1, 2)]
+        assert not (again[0] == again[1]).any()  # another step, another mask
+        return again[0]
+
+    shares = await LocalNetwork(local_names(3)).run(dict.fromkeys((1, 2, 3), mask))
+    values = field.decode(ShamirScheme(field, 3, 2).recombine(shares))
+    if len(set(told)) == 1:
+        assert (values == 0).all()
+    else:
+        assert np.abs(values.astype(float)).mean() == pytest.approx(field.order / 4, rel=0.3)
 
 
 async def test_the_noise_opened_is_that_of_all_three_parties(batches):
