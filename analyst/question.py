@@ -115,6 +115,8 @@ def _brought(inputs: Mapping[str, Columns]) -> list[dict[str, Any]]:
 
 def _number(name: str, value: object) -> float:
     try:
+        if isinstance(value, str | bytes | bool):
+            raise TypeError
         return float(value)  # type: ignore[arg-type]  # whatever is a number, those of NumPy too
     except (TypeError, ValueError):
         raise JobError(f"{name}: must be a number, got {value!r}") from None

@@ -91,6 +91,8 @@ def fault_in_words(problem: Mapping[str, Any], fields: Collection[str] = ()) -> 
     """
     if problem["type"] == "string_pattern_mismatch":
         return _PATTERNS.get(problem["ctx"]["pattern"], "is not written as it must be")
+    if problem["type"] == "int_type" and isinstance(problem["input"], float):
+        return f"{_WHOLE}, without a point or an exponent"
     text = _TEXTS.get(problem["type"])
     if text is None:
         return str(problem["msg"]).removeprefix("Value error, ")

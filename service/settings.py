@@ -10,9 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, ValidationError, ValidationInfo
+from pydantic import AfterValidator, BaseModel, PlainValidator, TypeAdapter, ValidationError, ValidationInfo
 
 from mpc.field_faults import fault_in_words, fields_beside, place_in_words
+from mpc.strict_model import StrictModel
 from service.settings_tree import SettingsError as SettingsError
 from service.settings_tree import override, read_tree
 
@@ -125,10 +126,8 @@ def _place_of(address: str) -> tuple[str, int]:
     return host.lower(), int(port)
 
 
-class Settings(BaseModel):
-    """Base of configuration models: frozen, unknown fields refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class Settings(StrictModel):
+    """Base of configuration models."""
 
 
 class TlsFiles(Settings):
@@ -176,21 +175,26 @@ def load_settings(
         raise SettingsError("\n".join(f"{path}: {line}" for line in explain_fields(error, model))) from None
 
 
+_WRITTEN = {"int_type": TypeAdapter(int), "float_type": TypeAdapter(float), "bool_type": TypeAdapter(bool)}
+"""What the environment, which has nothing but text, may give in the place of a number or a truth value."""
+
+
 def _validate(model: type[M], tree: dict[str, Any], path: Path, from_environment: set[tuple[str, ...]]) -> M:
-    """Check a tree; where a strict number is asked for, text of the environment, which has nothing else, may be one."""
+    """Check a tree; the environment may give a number or a truth value as text."""
     context = {"folder": path.parent}
     try:
         return model.model_validate(tree, context=context)
     except ValidationError as error:
-        numbers = [problem for problem in error.errors(include_url=False) if problem["type"] == "float_type"]
-        given = [problem for problem in numbers if problem["loc"] in from_environment]
-        if not given:
+        given = [problem for problem in error.errors(include_url=False) if problem["loc"] in from_environment]
+        texts = [problem for problem in given if problem["type"] in _WRITTEN]
+        if not texts:
             raise
-        for problem in given:
+        for problem in texts:
             try:
-                override(tree, [str(part) for part in problem["loc"]], float(problem["input"]), "")
-            except ValueError:
+                value = _WRITTEN[problem["type"]].validate_python(problem["input"])
+            except ValidationError:
                 raise error from None
+            override(tree, [str(part) for part in problem["loc"]], value, "")
         return model.model_validate(tree, context=context)
 
 

@@ -7,11 +7,12 @@ import tomllib
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from analyses.job.column_names import expanded_names, n_named
 from mpc.field_faults import fault_in_words, fields_beside, place_in_words
 from mpc.public_text import check_public, made_public
+from mpc.strict_model import StrictModel
 
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 """Names of parties, tables, analysts: what fits a host name, a file name and a certificate."""
@@ -48,7 +49,7 @@ def _normal(value: float) -> float:
     return _finite(value)
 
 
-Epsilon = Annotated[float, Field(strict=True), AfterValidator(_normal)]
+Epsilon = Annotated[float, AfterValidator(_normal)]
 """A positive normal float. Text and booleans are refused; subnormal numbers are, too, because they have lost digits."""
 
 LEAST_EPSILON = 1e-3
@@ -65,14 +66,12 @@ def _title(text: str) -> str:
     return text
 
 
-class PublicModel(BaseModel):
+class PublicModel(StrictModel):
     """Base class of public data that participants compare byte by byte.
 
     All texts in it, including those in `Any` and the names of fields, obey the rule of `mpc.public_text`, so they can
     be shown to people as they are.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     @model_validator(mode="after")
     def _texts_show_what_they_are(self) -> Self:
@@ -167,7 +166,7 @@ class Matching(PublicModel):
     """
 
     kind: MatchingKind
-    keep: Annotated[bool, Field(strict=True, exclude_if=lambda keep: not keep)] = False
+    keep: Annotated[bool, Field(exclude_if=lambda keep: not keep)] = False
     match: Annotated[MatchId | None, Field(exclude_if=lambda match: match is None)] = None
 
     @model_validator(mode="after")
@@ -261,7 +260,7 @@ class Job(PublicModel):
     parameters: Annotated[dict[str, Any], AfterValidator(_finite_numbers)] = Field(default_factory=dict)
     matching: Annotated[Matching | None, Field(exclude_if=lambda matching: matching is None)] = None
     order: Annotated[Literal["trusted"] | None, Field(exclude_if=lambda order: order is None)] = None
-    anyway: Annotated[bool, Field(strict=True, exclude_if=lambda anyway: not anyway)] = False
+    anyway: Annotated[bool, Field(exclude_if=lambda anyway: not anyway)] = False
     security: Annotated[Security, Field(exclude_if=lambda security: security == "semi-honest")] = "semi-honest"
 
     @model_validator(mode="after")

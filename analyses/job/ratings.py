@@ -54,7 +54,7 @@ def _of_one_width(rows: tuple[tuple[float, ...], ...]) -> tuple[tuple[float, ...
     return rows
 
 
-Feature = Annotated[float, Field(strict=True, ge=-MAX_FEATURE, le=MAX_FEATURE)]
+Feature = Annotated[float, Field(ge=-MAX_FEATURE, le=MAX_FEATURE)]
 FeaturesOfItem = Annotated[tuple[Feature, ...], Field(min_length=1, max_length=MAX_FEATURES)]
 Features = Annotated[tuple[FeaturesOfItem, ...], Field(min_length=1), AfterValidator(_of_one_width)]
 """A row of each item, in the order of the public list; finite numbers, as many of each item."""

@@ -23,8 +23,6 @@ from analyses.matrix_factorization.model import MAX_VALUE, FactorModel
 
 NAME = "matrix-factorization"
 
-Point = Annotated[int, Field(strict=True)]
-
 
 class EarlierModel(PublicModel):
     """The model of an earlier result. Public.
@@ -44,9 +42,9 @@ class EarlierModel(PublicModel):
     of: Literal["items", "users"]
     items_digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None
     parties: tuple[str, ...] = ()
-    offsets: Annotated[tuple[Point, ...], Field(min_length=1)]
-    vectors: tuple[tuple[Point, ...], ...]
-    units: Annotated[int, Field(ge=1, le=1 << 20, strict=True)]
+    offsets: Annotated[tuple[int, ...], Field(min_length=1)]
+    vectors: tuple[tuple[int, ...], ...]
+    units: Annotated[int, Field(ge=1, le=1 << 20)]
     centre: Finite
     bounds: tuple[Finite, Finite]
     digest: str

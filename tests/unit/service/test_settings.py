@@ -2,7 +2,7 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
 from service.settings import Address, Addresses, FilePath, Settings, SettingsError, check_addresses, load_settings
 
@@ -56,7 +56,8 @@ def test_environment_overrides_plain_fields_sections_and_lists(file: Path) -> No
 
 
 class Rates(Settings):
-    rate: Annotated[float, Field(strict=True)] | None = None
+    rate: float | None = None
+    on: bool = False
 
 
 class Strict(Settings):
@@ -74,6 +75,16 @@ def test_the_environment_may_give_a_strict_number_and_the_file_no_text_for_it(tm
     file.write_text(f'rates = {{ rate = "{text}" }}')
     with pytest.raises(SettingsError, match=r"rates.rate: must be a number"):
         load_settings(Strict, file, prefix="X", environ={})
+
+
+def test_the_environment_gives_whole_numbers_and_truth_values_as_text_and_the_file_does_not(file: Path) -> None:
+    (file.parent / "strict.toml").write_text("")
+    environ = {"X__RATES__ON": "true", "X__RATES__RATE": "2"}
+    assert load_settings(Strict, file.parent / "strict.toml", prefix="X", environ=environ).rates == Rates(
+        rate=2, on=True
+    )
+    file.write_text('threads = "4"\n' + file.read_text())
+    assert "threads: must be a whole number, got '4'" in refusal(file)
 
 
 @pytest.mark.parametrize("text", ["much", "", "true"])
