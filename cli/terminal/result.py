@@ -21,7 +21,8 @@ def lines_of(view: JobView) -> Iterator[str]:
     if view.reason:
         yield f"reason: {coded(view.reason, code=view.code) if view.code else view.reason}"
     if view.culprit:
-        yield f"at fault: {view.culprit}"
+        is_refusal = view.reason.startswith(f"party {view.culprit} refused: ")
+        yield f"{'refused by' if is_refusal else 'at fault'}: {view.culprit}"
     if view.stage:
         yield f"stage: {view.stage}"
     if view.result_json:

@@ -159,7 +159,7 @@ def test_a_job_that_fails_ends_with_1_and_says_who_and_why(moiety, job_file):
     result = moiety("submit", job_file)
     assert result.exit_code == 1
     assert "reason: party bank refused: " in result.stdout
-    assert "at fault: bank" in result.stdout
+    assert "refused by: bank" in result.stdout
     job_id = result.stderr.split()[2]
     assert moiety("show", job_id).exit_code == 0
     shown = json.loads(moiety("show", job_id, "--format", "json").stdout)

@@ -57,6 +57,8 @@ def test_a_failure_shows_reason_culprit_and_stage() -> None:
     text = summary_of(ended)
     assert "after 2.5 s" in text
     assert "reason: party west went away\nat fault: west\nstage: multiply" in text
+    refused = replace(ended, reason="party west refused: it has no table 'people'", stage="")
+    assert "\nrefused by: west" in summary_of(refused)
 
 
 def test_components_are_shown_by_size_with_their_cost_in_both_views() -> None:
