@@ -8,7 +8,6 @@ import typer
 from analyst.connection import ClientConfig, connect
 from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_result
-from cli.terminal.wrapping import fitted_to_terminal
 from transport.calls.coordinator_client import PartyTables
 
 
@@ -29,7 +28,7 @@ def tables(
         from analyst.catalogue import Catalogue
 
         found = Catalogue.of({name: tables for name, tables in said.items() if party in (None, name)})
-        print_result(output, found.to_dict(), fitted_to_terminal(found.lines()))
+        print_result(output, found.to_dict(), found.lines())
         if found.problems:
             raise typer.Exit(ExitCode.FAILED)
 

@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from cli.terminal.wrapping import fitted_to_terminal
 from service.codes.coded_text import INTERNAL_CODE, code_of, coded
 
 EXIT_CODES = (
@@ -79,14 +80,14 @@ def print_json(value: Any) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print a result for people on standard output."""
-    sys.stdout.write(text + "\n")
+    """Print a result for people on standard output, in lines that a terminal does not wrap."""
+    sys.stdout.write(fitted_to_terminal(text, sys.stdout) + "\n")
 
 
 def print_toml(text: str) -> None:
     """Print a configuration on standard output. TOML is UTF-8: where that is another encoding, escapes stand in it."""
     is_utf_8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
-    print_text(text if is_utf_8 else text.encode("ascii", _ESCAPED).decode("ascii"))
+    sys.stdout.write((text if is_utf_8 else text.encode("ascii", _ESCAPED).decode("ascii")) + "\n")
 
 
 def print_result(

@@ -2,9 +2,9 @@
 
 import re
 import shutil
-import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
+from typing import TextIO
 
 FEWEST_COLUMNS, MOST_COLUMNS = 40, 200
 """Columns of the narrowest and the widest terminal that texts are laid out for."""
@@ -19,7 +19,7 @@ def terminal_columns() -> int:
 
 
 def wrapped(text: str, most: int) -> list[str]:
-    """Return a text in pieces that take at most `most` columns, spaces between them at their ends.
+    """Return a text in pieces that take at most `most` columns; a space where one ends is left out.
 
     Only a word that is longer than a line is cut: text of others must not reach the first column of the terminal.
     """
@@ -31,6 +31,8 @@ def wrapped(text: str, most: int) -> list[str]:
         for character in word:
             takes = _cells(character)
             if width + takes > most:
+                if character.isspace():
+                    continue
                 pieces.append("")
                 width = 0
             pieces[-1] += character
@@ -41,6 +43,9 @@ def wrapped(text: str, most: int) -> list[str]:
 def fitted(lines: Iterable[str], columns: int) -> Iterator[str]:
     """Yield indented lines that take fewer than so many columns; what is left of one is indented further."""
     for line in lines:
+        if _cells(line) < columns or " " not in line:  # a single word, such as a key, can be copied whole
+            yield line
+            continue
         text = line.lstrip()
         indent = len(line) - len(text)
         first, *rest = wrapped(text, columns - indent - HANGING - 1)
@@ -48,9 +53,9 @@ def fitted(lines: Iterable[str], columns: int) -> Iterator[str]:
         yield from (" " * (indent + HANGING) + piece.rstrip() for piece in rest if piece.strip())
 
 
-def fitted_to_terminal(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines that the terminal does not wrap; in a pipe or a file they stay as they are."""
-    return fitted(lines, terminal_columns()) if sys.stdout.isatty() else iter(lines)
+def fitted_to_terminal(text: str, stream: TextIO) -> str:
+    """Return a text whose lines the terminal does not wrap; in a pipe or a file it stays as it is."""
+    return "\n".join(fitted(text.split("\n"), terminal_columns())) if stream.isatty() else text
 
 
 def _cells(text: str) -> int:
