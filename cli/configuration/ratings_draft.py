@@ -41,7 +41,7 @@ def ratings_lines(name: str, path: Path, columns: Iterable[str], source: list[st
         "# ratings_per_user = ABOUT",
         "",
         *([*source, ""] if source else []),
-        "# What may all jobs together learn? See `moiety budget --help`.",
+        "# What may all jobs together learn? docs/privacy-guarantee.md says what an epsilon lets others guess.",
         "# [tables.first_budget]",
         '# period = "?"',
         "# epsilon = EPSILON",

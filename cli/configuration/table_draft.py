@@ -105,7 +105,7 @@ def drafted(file: Path, name: str, encoding: str | None = None, *, of_ratings: b
         '# missing = "refuse"       # or "leave out"',
         "# reveal = false",
         "",
-        "# What may all jobs together learn? See `moiety budget --help`.",
+        "# What may all jobs together learn? docs/privacy-guarantee.md says what an epsilon lets others guess.",
         "# [tables.first_budget]",
         '# period = "?"',
         "# epsilon = EPSILON",
@@ -185,10 +185,13 @@ def _question(column: str, kind: "pl.DataType | None") -> list[str]:
     number = '{ kind = "number", bounds = [LEAST, MOST], missing = "refuse" }'
     category = '{ kind = "category", values = ["?", "?"], others = "other", missing = "column" }'
     if kind is None:
+        whole, ordinal = number.replace('"number"', '"integer"'), '{ kind = "ordinal", values = ["LOWEST", "HIGHEST"] }'
         return [
             f"# {shown}: is it a number, a whole number, yes or no, a category, an ordinal or a date? One of",
             f"# {key} = {number}",
+            f"# {key} = {whole}",
             f"# {key} = {category}",
+            f"# {key} = {ordinal}",
             f'# {key} = {{ kind = "date", bounds = [FIRST, LAST], format = "%Y-%m-%d" }}',
             f'# {key} = {{ kind = "yes/no", yes = ["?"], no = ["?"] }}',
         ]

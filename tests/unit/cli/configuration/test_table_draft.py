@@ -99,7 +99,8 @@ def test_a_csv_file_of_another_form_gets_a_source(tmp_path):
     text = draft(tmp_path / "My Visits.csv")
     assert 'name = "my-visits"' in text
     assert 'delimiter = ";"' in text
-    assert text.count("# age = ") == 4
+    assert text.count("# age = ") == 6
+    assert all(f'# age = {{ kind = "{kind}"' in text for kind in ("number", "integer", "ordinal", "yes/no"))
     assert '# "größe" = ' in text
     assert "path" not in text.partition("[tables.source]")[0]
 
