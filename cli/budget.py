@@ -39,7 +39,11 @@ def show(config: Config, output: OutputFormat = Format.TEXT) -> None:
         lines = [line for balance in balances for line in _lines_of(balance.as_dict(), tables[balance.dataset])]
         lines += [f"look at: {text}" for text in about]
         lines += [f"{name}: no budget, so no job may use it (moiety budget set)" for name in without]
-        print_result(output, found, [*lines, f"head {head}"])
+        print_result(
+            output,
+            found,
+            [*lines, f"head {head} (note it: `moiety budget verify --noted` compares the ledger with it)"],
+        )
 
 
 @budget_app.command()

@@ -43,11 +43,12 @@ def lines_of(standing: Mapping[str, Any], *, jobs: str = "jobs", members: str = 
     remaining = math.floor(standing["remaining_epsilon"] * 1e4) / 1e4
     lines.append(f"  remaining  {part:g} % of the budget, about epsilon {remaining:g}")
     if jobs == "jobs" and (room := room_in_words(standing["epsilon"], standing["delta"], standing["remaining_part"])):
-        lines.append(f"  room for   about {room}, where their noise is added once")
+        lines.append(f"  room for   about {room}: costs of several jobs add up to less than their epsilons")
     if standing["committed_jobs"] and standing["odometer_epsilon"] is not None:
         ever = math.ceil(standing["odometer_epsilon"] * 1e4) / 1e4
         lines.append(
-            f"  so far     epsilon {ever:g} at delta {standing['delta']:g}, at any time, whoever stops by what was seen"
+            f"  bound      epsilon {ever:g} at delta {standing['delta']:g} so far, also where later jobs were chosen "
+            "by earlier results"
         )
     if standing["periods"] > 1:
         ever = standing["all_periods_epsilon"]
