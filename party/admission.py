@@ -301,7 +301,7 @@ class Admission:
         deadline_s = self._config.policy.approval_deadline_s
         question = await asyncio.to_thread(self._question, applicant, plan, schema, quote, decision)
         question |= {"asked_at_s": self._clock(), "deadline_s": deadline_s}
-        log.warning("job waits for approval", job=applicant.job_id, analyst=applicant.analyst)
+        log.warning("job waits for approval", job=applicant.job_id, analyst=applicant.analyst, see="moiety party jobs")
         if self._config.notice is not None:
             telling = asyncio.create_task(tell_owner(self._config.notice, self._config.name, question))
             self._telling.add(telling)

@@ -380,7 +380,7 @@ class JobRun:
         if isinstance(error, LedgerError):
             return self._admission.explain(error)
         if isinstance(error, UnusableTableError):
-            bound.warning("table cannot be used", reason=error.detail)
+            bound.warning("table cannot be used", reason=error.detail, see="moiety doctor")
             return told(error)
         if isinstance(error, ProtocolError | ChargeError | OverLimitError | NoWayError) and not isinstance(
             error, LocalFaultError
