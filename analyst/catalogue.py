@@ -1,7 +1,8 @@
 """What an analyst can ask about: the tables of all parties, and the plan of a job that is made from them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from analyses.job.job import Job, JobError
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     import polars
 
 HEADINGS = ("party", "table", "column", "lower", "upper", "rows", "analyses")
+
+MOST_NAMES_TOLD = 20
+"""Names that an error lists where none is like the one that was given."""
 
 
 @dataclass(frozen=True)
@@ -113,9 +117,12 @@ class Catalogue:
             if party in self.problems:
                 raise JobError(f"inputs: {self.problems[party]}")
             one = brought[party]
-            table = self.parties.get(party, {}).get(one.table)
+            if party not in self.parties:
+                raise JobError(f"inputs: there is no party {party!r} in the roster{_other(party, self.parties)}")
+            table = self.parties[party].get(one.table)
             if table is None:
-                raise JobError(f"inputs: party {party!r} lists no table {one.table!r} that you may use")
+                what = f"party {party!r} lists no table {one.table!r} that you may use"
+                raise JobError(f"inputs: {what}{_other(one.table, self.parties[party])}")
             if not (one.columns or table.usual) and table.block.ratings is None:
                 which = f"columns of table {one.table!r} of party {party!r}"
                 raise JobError(f"inputs: {which} are given on request only: the job must name those that it uses")
@@ -123,9 +130,19 @@ class Catalogue:
                 schemas.append(table.schema_of(one))
             except KeyError as error:
                 name = error.args[0]
-                what = "filter" if name == one.where else "column"
-                raise JobError(f"inputs: table {one.table!r} of party {party!r} lists no {what} {name!r}") from None
+                is_filter = name == one.where
+                what = f"lists no {'filter' if is_filter else 'column'} {name!r}"
+                told = _other(name, table.filters if is_filter else [each.name for each in table.block.columns])
+                raise JobError(f"inputs: table {one.table!r} of party {party!r} {what}{told}") from None
         return schemas
+
+
+def _other(name: str, listed: Iterable[str]) -> str:
+    """Return which of the names that the caller may see was meant, or all where there are few."""
+    known = sorted(listed)
+    if close := get_close_matches(name, known, 1):
+        return f"; did you mean {close[0]!r}?"
+    return f"; it has {', '.join(map(repr, known))}" if 0 < len(known) <= MOST_NAMES_TOLD else ""
 
 
 def _about(table: ListedTable) -> str:
