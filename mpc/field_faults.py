@@ -78,6 +78,8 @@ _PATTERNS = {
 }
 """Texts of the patterns that fields have."""
 
+_QUOTED = "; a name with other characters than A-Z, a-z, 0-9, _ and - stands in quotation marks"
+
 _OF_TYPES = re.compile(r"[\[\](){}]|^(?:function|constrained|lax-or-strict|is-instance|nullable|chain)\b")
 """Parts of a place that name types of the library, where a field may be one of several."""
 
@@ -101,6 +103,12 @@ def fault_in_words(problem: Mapping[str, Any], fields: Collection[str] = ()) -> 
         close = difflib.get_close_matches(str(problem["loc"][-1]), fields, 1)
         told += f"; did you mean {close[0]!r}?" if close else ""
     return told
+
+
+def toml_fault(error: ValueError) -> str:
+    """Return what the library says of TOML that it cannot read, with what keys are made of where one is wrong."""
+    needs_quotes = str(error).startswith(("Expected '=' after a key", "Invalid initial character for a key"))
+    return f"{error}{_QUOTED if needs_quotes else ''}"
 
 
 def place_in_words(place: Sequence[str | int]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mpc.field_faults import toml_fault
 from service.files.text_file import TextFileError, read_text
 
 
@@ -47,7 +48,7 @@ def read_tree(
     except TextFileError as error:
         raise SettingsError(str(error)) from None
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path}: not valid TOML: {error}") from None
+        raise SettingsError(f"{path}: not valid TOML: {toml_fault(error)}") from None
     from_environment: set[tuple[str, ...]] = set()
     for variable, text in (os.environ if environ is None else environ).items():
         if variable.startswith(prefix + "__"):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from analyses.job.column_names import expanded_names, n_named
-from mpc.field_faults import fault_in_words, fields_beside, place_in_words
+from mpc.field_faults import fault_in_words, fields_beside, place_in_words, toml_fault
 from mpc.public_text import check_public, made_public
 from mpc.strict_model import StrictModel
 
@@ -44,6 +44,8 @@ Finite = Annotated[float, AfterValidator(_finite)]
 
 
 def _normal(value: float) -> float:
+    if value <= 0:
+        raise ValueError("must be greater than 0")
     if value < sys.float_info.min:
         raise ValueError("must be positive and not a subnormal number")
     return _finite(value)
@@ -327,7 +329,7 @@ class Job(PublicModel):
         try:
             return cls.model_validate(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
-            raise JobError(f"the job is not valid TOML: {error}") from None
+            raise JobError(f"the job is not valid TOML: {toml_fault(error)}") from None
         except ValidationError as error:
             raise JobError(explain(error, cls)) from None
 

@@ -95,7 +95,11 @@ def sign(
         fail(f"cannot write {error.filename or out}: {error.strerror}", ExitCode.USAGE)
     except (PkiError, ValueError) as error:
         fail(error, ExitCode.USAGE)
-    report(files, output, next_step=f"send each member its certificate and {ca / AUTHORITY_CERTIFICATE}")
+    report(
+        files,
+        output,
+        next_step=f"send each member its certificate, and {ca / AUTHORITY_CERTIFICATE} where its folder has none",
+    )
 
 
 def _read(path: Path) -> SigningRequest:

@@ -65,7 +65,7 @@ def test_a_folder_instead_of_a_job(client: Path, tmp_path: Path) -> None:
     ("before", "after", "words"),
     [
         ('analysis = "pca"', "analysis = pca", "not valid TOML"),
-        ("epsilon = 1.0", "epsilon = -1.0", "privacy.epsilon: must be positive and not a subnormal number, got -1.0"),
+        ("epsilon = 1.0", "epsilon = -1.0", "privacy.epsilon: must be greater than 0, got -1.0"),
         ("epsilon = 1.0", "epsilom = 1.0", "privacy.epsilom: there is no such field, got 1.0"),
         ("delta = 1e-6", "delta = 2", "privacy.delta: must be less than 1, got 2"),
         ('party = "south"', 'party = "north"', "inputs: party 'north' appears more than once"),

@@ -1,12 +1,13 @@
 """Faults of fields in plain words: nothing of the library that finds them."""
 
 import re
+import tomllib
 from typing import Annotated, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mpc.field_faults import fault_in_words, fields_beside, place_in_words
+from mpc.field_faults import fault_in_words, fields_beside, place_in_words, toml_fault
 
 LIBRARY = re.compile(r"(Input|String) should|pydantic|valid (tuple|list|dictionary|integer|number|string)|\^\[|tuple\[")
 
@@ -72,3 +73,10 @@ def test_faults_are_told_in_plain_words_and_unknown_fields_with_the_closest_one(
     assert lines[0].startswith(words)
     for line in lines:
         assert not LIBRARY.search(line), line
+
+
+@pytest.mark.parametrize(("text", "is_name"), [("Einkommen (EUR) = 1", True), ("größe = 1", True), ("a = b", False)])
+def test_a_name_that_needs_quotation_marks_is_told_so(text, is_name):
+    with pytest.raises(tomllib.TOMLDecodeError) as caught:
+        tomllib.loads(text)
+    assert ("stands in quotation marks" in toml_fault(caught.value)) == is_name
