@@ -25,6 +25,8 @@ def lines_of(view: JobView) -> Iterator[str]:
         yield f"{'refused by' if is_refusal else 'at fault'}: {view.culprit}"
     if view.stage:
         yield f"stage: {view.stage}"
+    if view.state in ("FAILED", "CANCELLED") and view.plan_json and Job.from_json(view.job_json).target is not None:
+        yield "cost: stays charged at each party that had committed it: `moiety budget history` tells its owner"
     if view.result_json:
         from results.registry import result_of
 

@@ -61,6 +61,12 @@ def test_a_failure_shows_reason_culprit_and_stage() -> None:
     assert "\nrefused by: west" in summary_of(refused)
 
 
+def test_a_job_that_failed_after_it_was_planned_says_that_its_cost_may_stay() -> None:
+    assert "cost:" not in summary_of(replace(VIEW, state="FAILED", plan_json=""))
+    assert "cost: stays charged at each party" in summary_of(replace(VIEW, state="FAILED", plan_json="{}"))
+    assert "cost:" not in summary_of(replace(VIEW, state="RUNNING", plan_json="{}"))
+
+
 def test_components_are_shown_by_size_with_their_cost_in_both_views() -> None:
     mechanism = NoisyGram.calibrate(
         n_columns=8, squared_norm_bound=1000, n_parties=3, colluding=1, epsilon=2.0, delta=1e-6, view="coalition"
