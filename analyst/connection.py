@@ -53,7 +53,9 @@ class ClientConfig(Settings):
             SettingsError: it cannot be used; the text names each wrong field.
         """
         if not path.exists():
-            raise SettingsError(f"{path}: there is no such file; --client or MOIETY_CLIENT names your client.toml")
+            raise SettingsError(
+                f"{path}: there is no such file; --client, MOIETY_CLIENT or Client(PATH) names your client.toml"
+            )
         return load_settings(cls, path, prefix=ENVIRONMENT_PREFIX)
 
 

@@ -1,6 +1,6 @@
 """Base of all classes whose fields somebody writes: nothing is taken for a number or a truth value but one."""
 
-from typing import Any, Self
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 
@@ -26,6 +26,6 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: type[Self], handler: GetCoreSchemaHandler) -> Any:
+    def __get_pydantic_core_schema__(cls, source: type[BaseModel], handler: GetCoreSchemaHandler) -> Any:
         """Return what the library checks, with no conversion between types."""
         return _strict(handler(source))

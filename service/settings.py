@@ -1,6 +1,6 @@
 """Configuration files: read by `service.settings_tree`, checked field by field here.
 
-Where a field takes nothing but a number, a text of the environment is read as one.
+Where a field takes a number or a truth value, a text of the environment is read as one.
 """
 
 import ipaddress
@@ -175,7 +175,11 @@ def load_settings(
         raise SettingsError("\n".join(f"{path}: {line}" for line in explain_fields(error, model))) from None
 
 
-_WRITTEN = {"int_type": TypeAdapter(int), "float_type": TypeAdapter(float), "bool_type": TypeAdapter(bool)}
+_WRITTEN: dict[str, TypeAdapter[Any]] = {
+    "int_type": TypeAdapter(int),
+    "float_type": TypeAdapter(float),
+    "bool_type": TypeAdapter(bool),
+}
 """What the environment, which has nothing but text, may give in the place of a number or a truth value."""
 
 

@@ -37,7 +37,9 @@ def test_no_client_configuration_is_a_usage_error(job_file: Path, monkeypatch: p
     monkeypatch.delenv("MOIETY_CLIENT", raising=False)
     monkeypatch.chdir(job_file.parent)
     result = moiety("submit", job_file)
-    assert_refused(result, 2, "client.toml: there is no such file; --client or MOIETY_CLIENT names your client.toml")
+    assert_refused(
+        result, 2, "client.toml: there is no such file; --client, MOIETY_CLIENT or Client(PATH) names your client.toml"
+    )
 
 
 def test_a_wrong_path_of_the_job(client: Path, tmp_path: Path) -> None:
