@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mpc.field_faults import toml_fault
 from service.files.text_file import TextFileError, read_text
 
 
@@ -48,6 +47,8 @@ def read_tree(
     except TextFileError as error:
         raise SettingsError(str(error)) from None
     except tomllib.TOMLDecodeError as error:
+        from mpc.field_faults import toml_fault  # a probe of a service loads nothing beside itself
+
         raise SettingsError(f"{path}: not valid TOML: {toml_fault(error)}") from None
     from_environment: set[tuple[str, ...]] = set()
     for variable, text in (os.environ if environ is None else environ).items():

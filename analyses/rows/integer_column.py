@@ -124,7 +124,8 @@ class JoinedColumns:
 
     def categories(self, table: Table) -> tuple[Integers, Integers]:
         """Return the same of a table; `NO_PLACE` where nothing counts."""
-        nothing = np.full(table.n_rows, NO_PLACE), np.zeros(table.values.shape[1], dtype=np.int64)
+        n_encoded = sum(part.n_encoded for part in self.parts)
+        nothing = np.full(table.n_rows, NO_PLACE), np.zeros(n_encoded, dtype=np.int64)
         return zeros_if_raised(table, lambda: self.places(table.values), lambda: nothing)
 
 

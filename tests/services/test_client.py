@@ -154,7 +154,7 @@ def test_a_plan_says_what_a_job_of_every_analysis_will_cost_and_who_may_drop_out
         ({"bank": "people"}, {}, "compute"),
         ({**PEOPLE, "bank": "persons"}, {}, "party 'bank' lists no table 'persons' that you may use"),
         ({**PEOPLE, "bank": ("people", ["x7"])}, {}, "table 'people' of party 'bank' lists no column 'x7'"),
-        ({**PEOPLE, "shop": "people"}, {}, "party 'shop' lists no table 'people'"),
+        ({**PEOPLE, "shop": "people"}, {}, "there is no party 'shop' in the roster"),
         (PEOPLE, {"components": 9}, "9 components are more than the 4 columns"),
     ],
 )

@@ -281,7 +281,7 @@ def test_a_policy_refuses_by_default_what_withstands_fewer_than_the_parties_allo
             {"limits": {"analysts": ["ada"], "receivers": ["coordinator"]}},
             ("receivers: analyst 'ada' may submit jobs, but is not allowed to receive their results"),
         ),
-        ({"limits": {"max_epsilon_per_job": -1}}, "must be positive"),
+        ({"limits": {"max_epsilon_per_job": -1}}, "must be greater than 0"),
         ({"limits": {"max_epsilon_per_job": "4.0"}}, "valid number"),
         ({"limits": {"max_epsilon_per_job": True}}, "valid number"),
         ({"limits": {"max_epsilon_per_job": 5e-324}}, "not a subnormal"),

@@ -82,7 +82,6 @@ def test_a_file_that_is_not_as_declared_is_refused_with_what_to_declare(read, tm
     [
         ({"encoding": "klingon"}, "not the name of a text encoding"),
         ({"encoding": "base64"}, "not the name of a text encoding"),
-        ({"decimal_comma": True}, "a comma cannot stand"),
         ({"delimiter": ";;"}, "delimiter"),
         ({"delimiter": '"'}, "delimiter"),
     ],
