@@ -117,7 +117,7 @@ async def test_the_toy_analysis_runs_and_is_off_by_no_more_than_its_noise(toy):
     assert run.failures == ()
     assert set(run.reports) == {"bank", "shop", "helper"}
     assert lines_of("both-flagged", run.result)[0] == f"both: {run.result['both']}"
-    assert survival_of(job).in_words == "opening a product needs 3, so 0 may drop out after input"
+    assert survival_of(job).in_words == "opening a product needs 3, so all must stay to the end"
 
 
 def test_the_plan_of_the_toy_analysis_states_what_its_members_send(toy):

@@ -90,7 +90,7 @@ class Distance:
             for ms in ROUND_TRIPS_MS
         ]
         return [
-            f"{self.flights} messages wait for one another, and {self.coordinator_flights} with the coordinator",
+            f"{self.flights} messages follow one another in turn, {self.coordinator_flights} counting the coordinator",
             f"the busiest party sends {self.party_bytes:,} bytes{with_rows}{at_fewest}{by_coordinator}",
             *(f"not known: {sentence}" for sentence in self.not_known),
             "predicted seconds of the network, without computing:",

@@ -64,6 +64,8 @@ class Survival:
         needed, may_drop_out = self.openings[0].n_required, self.openings[0].may_drop_out
         if self.is_masked_sum:
             return f"a sum of {needed} can be opened, so {may_drop_out} may drop out once all have committed the cost"
+        if may_drop_out == 0:
+            return f"opening a product needs {needed}, so all must stay to the end"
         return f"opening a product needs {needed}, so {may_drop_out} may drop out after input"
 
     def as_text(self) -> str:

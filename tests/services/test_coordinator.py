@@ -370,7 +370,7 @@ async def test_a_running_job_has_its_plan_and_says_who_may_drop_out(setup: Coord
                 break
     (started,) = [event for event in events if event.state == "RUNNING" and not event.member]
     assert started.text == (
-        "3 compute parties, of which 1 may collude; opening a product needs 3, so 0 may drop out after input"
+        "3 compute parties, of which 1 may collude; opening a product needs 3, so all must stay to the end"
     )
 
 

@@ -187,7 +187,7 @@ def test_a_plan_tells_cost_and_errors_from_the_tables_that_parties_list(moiety, 
 def test_a_plan_tells_flights_bytes_and_seconds(moiety, job_file):
     distance = json.loads(moiety("plan", job_file, "--format", "json").stdout)["distance"]
     text = moiety("plan", job_file).stdout
-    assert "7 messages wait for one another, and 8 with the coordinator" in text
+    assert "7 messages follow one another in turn, 8 counting the coordinator" in text
     assert f"the busiest party sends {distance['party_bytes']:,} bytes with {distance['rows']:,} rows" in text
     networks = [(one["round_trip_ms"], one["bandwidth_mbit"]) for one in distance["network_seconds"]]
     assert networks == [(ms, mbit) for ms in (1, 20, 100) for mbit in (1000, 100)]
