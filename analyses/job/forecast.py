@@ -107,7 +107,9 @@ class Quantity:
             )
         found = f"{self.name}: {known}"
         if self.at_fewest_rows is not None:
-            found += f"; standard error {self.at_fewest_rows:.3g} with the fewest rows"
+            least, largest = self.least, self.largest
+            is_lost = least is not None and largest is not None and self.at_fewest_rows > largest - least
+            found += f"; {'useless' if is_lost else f'standard error {self.at_fewest_rows:.3g}'} with the fewest rows"
         if self.seen_from is not None:
             found += f"; seen from {self.seen_from:.3g}"
         if self.least is not None and self.largest is not None:

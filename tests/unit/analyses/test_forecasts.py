@@ -165,3 +165,10 @@ def test_a_forecast_that_depends_on_the_rows_is_a_range_and_the_bad_case_is_what
         assert one.half_width == pytest.approx(1.96 * one.bad_case, rel=1e-4)
         assert f"95 % within {one.half_width:.3g} in a bad case, {one.best_half_width:.3g} in the best" in one.in_words
     assert any("In the bad case" in sentence for sentence in forecast.assumptions)
+
+
+def test_an_error_larger_than_all_that_is_possible_is_told_as_useless():
+    few = Quantity("mean", "units", 0.1, at_fewest_rows=24.7, least=0.0, largest=3.0)
+    assert "; useless with the fewest rows" in few.in_words
+    assert "; standard error 2 with the fewest rows" in Quantity("mean", "units", 0.1, 2.0, least=0, largest=3).in_words
+    assert "; standard error 24.7 with" in Quantity("mean", "units", 0.1, 24.7).in_words
