@@ -16,19 +16,18 @@ import grpc
 
 from service.codes.coded_text import code_of
 from service.errors import ServiceError, UnreachableError, WrongStateError
-from service.identity import Identity
+from service.identity import Identity, Role
 from service.reach.relays import Way
 from service.tls import Credentials
-from transport.calls.leader import LeaderChannel, open_coordinator_channel
+from transport.calls.leader import open_coordinator_channel
 from transport.calls.way import wait_until_reachable
 
 WAY_S = 6.0
 """Longest time for trying all ways, in seconds: longer than any pause between attempts to connect."""
 
 KNOWN_S = 5.0
-"""Seconds for which the way to another member is known to be good while its connection stands. A job that starts within
-so long of its proposal tries no way again. Where one of several coordinators leads, it is always asked whether it
-does."""
+"""Seconds for which the way to another party is known to be good while its connection stands: parties greet each other
+over it before anybody pays. Over the way to the coordinator nothing travels before that, so it is always tried."""
 
 TryWays = Callable[[Collection[str], float], Awaitable[None]]
 """See `PeerChannels.reach`."""
@@ -57,6 +56,7 @@ class PeerChannels(Mapping[str, Any]):
     def __init__(self) -> None:
         self._me = ""
         self._channels: dict[str, Any] = {}
+        self._parties: set[str] = set()
         self._addresses: dict[str, str] = {}
         self._known_until_s: dict[str, float] = {}
 
@@ -69,6 +69,7 @@ class PeerChannels(Mapping[str, Any]):
         """
         self._me = credentials.identity.name
         self._known_until_s = {}
+        self._parties = {peer.name for peer in peers if peer.role is Role.PARTY}
         self._addresses = {peer.name: ", ".join(map(str, addresses)) for peer, addresses in peers.items()}
         self._channels = {
             peer.name: open_coordinator_channel(addresses, peer, credentials) for peer, addresses in peers.items()
@@ -97,7 +98,7 @@ class PeerChannels(Mapping[str, Any]):
                 await wait_until_reachable(channel, peer=name, address=address, deadline_s=min(deadline_s, WAY_S))
             except ServiceError as error:
                 return error
-            if not isinstance(channel, LeaderChannel):
+            if name in self._parties:
                 self._known_until_s[name] = time.monotonic() + KNOWN_S
             return None
 
