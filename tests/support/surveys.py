@@ -24,6 +24,9 @@ FAR = datetime.datetime.combine(
 ) + datetime.timedelta(days=30)
 """A whole day, so that all processes of a test ask the same question."""
 
+ALWAYS = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
+"""What is public and random follows from the question: where no service asks it, it is the same on every day."""
+
 
 def survey_question(**changes) -> SurveyQuestion:
     fields = {"record": "wage", "range": (0.0, 100.0), "buckets": 32, "bins": 16, "epsilon": 1.0, "until": FAR}
@@ -31,7 +34,7 @@ def survey_question(**changes) -> SurveyQuestion:
 
 
 def asked(session="00" * 16, asker=HUB, **changes) -> AskedQuestion:
-    return AskedQuestion(question=survey_question(**changes), asker=asker, session=session)
+    return AskedQuestion(question=survey_question(**{"until": ALWAYS, **changes}), asker=asker, session=session)
 
 
 def kept(*values: float, length=None) -> KeptRecord:
