@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 
 from dp.cost.accounting import CalibrationError
 from dp.draw.noise import sample_uniform
-from dp.local_mechanism.odds import MAX_INPUTS, LocalResponse, Odds
+from dp.local_mechanism.chosen_response import ChosenResponse
+from dp.local_mechanism.odds import MAX_INPUTS, Odds
 from dp.local_mechanism.public_choice import Integers, PublicChoices
 from entropy import Entropy
 
 
 @dataclass(frozen=True)
-class HadamardResponse(LocalResponse):
+class HadamardResponse(ChosenResponse):
     """Reports whether H[r, i] = (-1)^(number of ones in r AND i) is plus 1, truthfully with weight A of A + B.
 
     The row r of the respondent is public, one of D, the power of two from d on. An input may carry a sign of its own,
@@ -58,19 +59,6 @@ class HadamardResponse(LocalResponse):
         """Draw what `outputs_of` turns into responses: independent uniform integers below T, for each respondent."""
         return sample_uniform(entropy, self.total, len(choices))
 
-    def respond(self, values: Integers, choices: PublicChoices, entropy: Entropy) -> Integers:
-        """Draw one response per input, 1 for plus and 0 for minus.
-
-        Args:
-            values: shape (n,), 0 .. d - 1.
-            choices: choices of the n respondents.
-            entropy: gives the key of the stream.
-
-        Raises:
-            ValueError: a value that is no input.
-        """
-        return self.outputs_of(values, choices, self.draw(entropy, choices))
-
     def outputs_of(self, values: Integers, choices: PublicChoices, draws: Integers) -> Integers:
         """Return the responses that draws lead to."""
         return self.signs_of(values, choices.rows(self.n_rows), draws)
@@ -89,8 +77,7 @@ class HadamardResponse(LocalResponse):
         Raises:
             ValueError: a value that is no input.
         """
-        if values.size and not 0 <= values.min() <= values.max() < self.n_inputs:
-            raise ValueError(f"a value is outside 0..{self.n_inputs - 1}")
+        self.check(values)
         is_minus = (np.bitwise_count(values & rows) & 1).astype(np.bool_)
         if negated is not None:
             is_minus = is_minus ^ negated

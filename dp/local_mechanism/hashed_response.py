@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dp.cost.accounting import CalibrationError
-from dp.local_mechanism.odds import LocalResponse, Odds
+from dp.local_mechanism.chosen_response import ChosenResponse
+from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.public_choice import Integers, PublicChoices
 from dp.mechanism.hashing import MAX_BUCKETS
 from dp.mechanism.response import RandomizedResponse
@@ -16,7 +17,7 @@ from entropy import Entropy
 
 
 @dataclass(frozen=True)
-class HashedResponse(LocalResponse):
+class HashedResponse(ChosenResponse):
     """Reports, by randomized response, the bucket of an input under the respondent's own public function.
 
     Claim: the claim of the response among the g buckets (`dp.local_mechanism.odds.Odds`); functions are public.
@@ -60,28 +61,14 @@ class HashedResponse(LocalResponse):
         """Draw what `outputs_of` adds to its buckets or inputs, for each respondent."""
         return self.response.draw(entropy, len(choices))
 
-    def respond(self, values: Integers, choices: PublicChoices, entropy: Entropy) -> Integers:
-        """Draw one response per input: a bucket 0 .. g - 1.
-
-        Args:
-            values: shape (n,), 0 .. d - 1.
-            choices: choices of the n respondents.
-            entropy: gives the keys of the streams.
-
-        Raises:
-            ValueError: a value that is no input.
-        """
-        return self.outputs_of(values, choices, self.draw(entropy, choices))
-
     def outputs_of(self, values: Integers, choices: PublicChoices, draws: Integers) -> Integers:
         """Return the responses that draws lead to."""
-        if values.size and not 0 <= values.min() <= values.max() < self.n_inputs:
-            raise ValueError(f"a value is outside 0..{self.n_inputs - 1}")
+        self.check(values)
         return self.response.reports(choices.hashed(values, self.n_buckets), draws)
 
 
 @dataclass(frozen=True)
-class DirectResponse(LocalResponse):
+class DirectResponse(ChosenResponse):
     """Randomized response among all inputs; takes no public choice.
 
     Claim: see `dp.local_mechanism.odds.Odds`.
@@ -113,14 +100,6 @@ class DirectResponse(LocalResponse):
     def draw(self, entropy: Entropy, choices: PublicChoices) -> Integers:
         """Draw what `outputs_of` adds to its buckets or inputs, for each respondent."""
         return self.response.draw(entropy, len(choices))
-
-    def respond(self, values: Integers, choices: PublicChoices, entropy: Entropy) -> Integers:
-        """Draw one response per input, 0 .. d - 1; `choices` is not looked at.
-
-        Raises:
-            ValueError: a value that is no input.
-        """
-        return self.outputs_of(values, choices, self.draw(entropy, choices))
 
     def outputs_of(self, values: Integers, choices: PublicChoices, draws: Integers) -> Integers:
         """Return the responses that draws lead to; `choices` is not looked at."""

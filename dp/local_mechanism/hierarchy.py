@@ -13,9 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from dp.cost.accounting import CalibrationError
+from dp.local_mechanism.chosen_response import ChosenResponse
 from dp.local_mechanism.hadamard_response import HadamardResponse
 from dp.local_mechanism.hashed_response import DirectResponse, HashedResponse, frequency_oracle
-from dp.local_mechanism.odds import MAX_INPUTS, LocalResponse, Odds
+from dp.local_mechanism.odds import MAX_INPUTS, Odds
 from dp.local_mechanism.public_choice import Integers, PublicChoices
 from entropy import Entropy
 
@@ -32,7 +33,7 @@ def level_sizes(n_inputs: int, branching: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class HierarchicalResponse(LocalResponse):
+class HierarchicalResponse(ChosenResponse):
     """Responses about a tree (HH).
 
     Attributes:
@@ -69,19 +70,6 @@ class HierarchicalResponse(LocalResponse):
         found: Integers = values // self.branching ** (len(self.sizes) - 1 - level)
         return found
 
-    def respond(self, values: Integers, choices: PublicChoices, entropy: Entropy) -> Integers:
-        """Draw one response per input: an output of the oracle of the respondent's level.
-
-        Args:
-            values: shape (n,), 0 .. d - 1.
-            choices: choices of the n respondents.
-            entropy: gives the keys of the streams.
-
-        Raises:
-            ValueError: a value that is no input.
-        """
-        return self.outputs_of(values, choices, self.draw(entropy, choices))
-
     def draw(self, entropy: Entropy, choices: PublicChoices) -> Integers:
         """Draw what `outputs_of` turns into responses, by the oracles of the respondents' levels."""
         levels, found = choices.levels(len(self.sizes)), np.empty(len(choices), dtype=np.int64)
@@ -92,8 +80,7 @@ class HierarchicalResponse(LocalResponse):
 
     def outputs_of(self, values: Integers, choices: PublicChoices, draws: Integers) -> Integers:
         """Return the responses that draws lead to."""
-        if values.size and not 0 <= values.min() <= values.max() < self.n_inputs:
-            raise ValueError(f"a value is outside 0..{self.n_inputs - 1}")
+        self.check(values)
         levels, found = choices.levels(len(self.sizes)), np.empty(len(values), dtype=np.int64)
         for level, oracle in enumerate(self.oracles):
             at = levels == level
@@ -102,7 +89,7 @@ class HierarchicalResponse(LocalResponse):
 
 
 @dataclass(frozen=True)
-class HaarResponse(LocalResponse):
+class HaarResponse(ChosenResponse):
     """Responses about Haar coefficients (HaarHRR).
 
     At height h = 1 .. H, H the least with 2^H >= d, input i belongs to node i >> h, with plus in the node's left half
@@ -134,18 +121,13 @@ class HaarResponse(LocalResponse):
         """Return the response among the nodes of a height, 1 .. H."""
         return HadamardResponse(((self.n_inputs - 1) >> height) + 1, self.odds)
 
-    def respond(self, values: Integers, choices: PublicChoices, entropy: Entropy) -> Integers:
-        """Draw one response per input, 1 for plus and 0 for minus; arguments as `HierarchicalResponse.respond`."""
-        return self.outputs_of(values, choices, self.draw(entropy, choices))
-
     def draw(self, entropy: Entropy, choices: PublicChoices) -> Integers:
         """Draw what `outputs_of` turns into responses: uniform integers below A + B, whatever the height."""
         return self.oracle(1).draw(entropy, choices)
 
     def outputs_of(self, values: Integers, choices: PublicChoices, draws: Integers) -> Integers:
         """Return the responses that draws lead to."""
-        if values.size and not 0 <= values.min() <= values.max() < self.n_inputs:
-            raise ValueError(f"a value is outside 0..{self.n_inputs - 1}")
+        self.check(values)
         levels, found = choices.levels(self.n_heights), np.empty(len(values), dtype=np.int64)
         for level in range(self.n_heights):
             at, height = levels == level, level + 1

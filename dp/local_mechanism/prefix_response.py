@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp.cost.accounting import CalibrationError
+from dp.local_mechanism.chosen_response import ChosenResponse
 from dp.local_mechanism.hashed_response import HashedResponse
-from dp.local_mechanism.odds import LocalResponse, Odds
+from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.public_choice import Integers, PublicChoices
 from entropy import Entropy
 
@@ -36,7 +37,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
-class PrefixResponse(LocalResponse):
+class PrefixResponse(ChosenResponse):
     """Reports, by randomized response, the bucket of a prefix of the input under a public function.
 
     Claim: level and function are public and do not depend on the input, so the claim is that of the response among the
@@ -80,27 +81,13 @@ class PrefixResponse(LocalResponse):
         """Return how many prefixes the inputs have at a level, without that of the empty one."""
         return ((self.n_inputs - 2) >> self.shifts[level]) + 1
 
-    def respond(self, values: Integers, choices: PublicChoices, entropy: Entropy) -> Integers:
-        """Draw one response per input: a bucket 0 .. g - 1.
-
-        Args:
-            values: shape (n,), 0 .. d - 1.
-            choices: choices of the n respondents.
-            entropy: gives the keys of the streams.
-
-        Raises:
-            ValueError: a value that is no input.
-        """
-        return self.outputs_of(values, choices, self.draw(entropy, choices))
-
     def draw(self, entropy: Entropy, choices: PublicChoices) -> Integers:
         """Draw what `outputs_of` adds to buckets, for each respondent, whatever its level."""
         return self.oracle.draw(entropy, choices)
 
     def outputs_of(self, values: Integers, choices: PublicChoices, draws: Integers) -> Integers:
         """Return the responses that draws lead to."""
-        if values.size and not 0 <= values.min() <= values.max() < self.n_inputs:
-            raise ValueError(f"a value is outside 0..{self.n_inputs - 1}")
+        self.check(values)
         return self.oracle.response.reports(self.buckets_of(values, *self.asked(choices)), draws)
 
     def asked(self, choices: PublicChoices) -> tuple[Integers, Integers]:
