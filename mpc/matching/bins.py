@@ -24,6 +24,7 @@ for a chance of 2^-60, and stores of its own, which fit into a cache.
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,23 @@ def room_of(size: int, n_parts: int) -> int:
         return size
     mean, log = size / n_parts, _LOG_FAILURE + math.log(n_parts)
     return min(size, math.ceil(mean + log / 3 + math.sqrt(log * log / 9 + 2 * mean * log)))
+
+
+def dealt(part: NDArray[Any], n_parts: int, room: int) -> list[NDArray[np.int64]]:
+    """Return which ids are in each part.
+
+    Args:
+        part: part of each id, shape (n,).
+        n_parts: number of parts.
+        room: ids that a part has room for.
+
+    Raises:
+        PlacementFailedError: one has more, with a chance below 2^-60.
+    """
+    ends = np.cumsum(np.bincount(part, minlength=n_parts))
+    if np.diff(ends, prepend=0).max() > room:
+        raise PlacementFailedError("the ids do not fit into the parts of this match: submit the job again")
+    return np.split(np.argsort(part, kind="stable"), ends[:-1])
 
 
 def id_blocks(ids: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

@@ -51,8 +51,8 @@ from numpy.typing import NDArray
 from entropy import KeyStream
 from entropy.stream import KEY_BYTES
 from mpc.arithmetic.words import Words
-from mpc.errors import LocalFaultError, PlacementFailedError, ShapeError
-from mpc.matching.bins import ID_BYTES, N_CANDIDATES, Bins
+from mpc.errors import LocalFaultError, ShapeError
+from mpc.matching.bins import ID_BYTES, N_CANDIDATES, dealt
 from mpc.matching.block_prf import Bytes
 from mpc.matching.field_strings import WORDS_PER_STRING, elements_of_strings, elements_of_tags, strings_of_elements
 from mpc.matching.helped_prf import evaluate_by_helper, evaluate_own, help_evaluate
@@ -134,7 +134,9 @@ class SecretMatch:
             if self._am_leader:
                 self._bin_of = await self._session.compute(bins.place, self._candidates)
             else:
-                self._rows_of_part = self._dealt_into_parts(bins)
+                part = self._candidates[:, 0] // bins.n_of_part
+                room = self._terms.room(self._c.me)
+                self._rows_of_part = await self._session.compute(dealt, part, bins.n_parts, room)
         await run_together(*map(self._evaluate_for, self._terms.others))
         differences = await run_together(*map(self._differences_of, self._terms.others))
         empty = None
@@ -144,18 +146,6 @@ class SecretMatch:
             empty = self._c.field.encode(is_empty)
         differences.append(await self._dealt(self._terms.leader, "empty", (self.n_slots, 1), empty))
         self.matched = await all_zero(self._c, concatenate(differences, axis=1))
-
-    def _dealt_into_parts(self, bins: Bins) -> list[NDArray[np.int64]]:
-        """Return which of my ids are in each part.
-
-        Raises:
-            PlacementFailedError: one has more than it has room for, with a chance below 2^-60.
-        """
-        part = self._candidates[:, 0] // bins.n_of_part
-        ends = np.cumsum(np.bincount(part, minlength=bins.n_parts))
-        if np.diff(ends, prepend=0).max() > self._terms.room(self._c.me):
-            raise PlacementFailedError("the ids do not fit into the parts of this match: submit the job again")
-        return np.split(np.argsort(part, kind="stable"), ends[:-1])
 
     async def _key_of_bins(self) -> bytes:
         """Return the key of the bins, which the leader draws now and tells the other owners.

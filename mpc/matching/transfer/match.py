@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.errors import PeerViolationError, PlacementFailedError
-from mpc.matching.bins import id_blocks, n_parts_of, room_of
+from mpc.errors import PeerViolationError
+from mpc.matching.bins import dealt, id_blocks, n_parts_of, room_of
 from mpc.matching.block_prf import mac
 from mpc.matching.group import Bytes, InvalidPointError
 from mpc.matching.okvs import Okvs
@@ -77,10 +77,7 @@ class Parts:
             return [np.empty(0, dtype=np.int64)] * self.n_parts
         hashed = mac(self.key, *id_blocks(ids))[:, :8].copy().view("<u8").reshape(-1)
         part = (hashed % np.uint64(self.n_parts)).astype(np.uint16)
-        ends = np.cumsum(np.bincount(part, minlength=self.n_parts))
-        if np.diff(ends, prepend=0).max() > room:
-            raise PlacementFailedError("the ids do not fit into the parts of this match: submit the job again")
-        return np.split(np.argsort(part, kind="stable"), ends[:-1])
+        return dealt(part, self.n_parts, room)
 
 
 def sent_bytes_by_transfers(owners: Sequence[int], sizes: Mapping[int, int]) -> dict[int, int]:
