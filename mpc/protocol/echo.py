@@ -15,20 +15,20 @@ ECHO_BYTES = 32
 """Bytes of the digest that each receiver sends to every other receiver."""
 
 
-async def receive_alike(
-    session: Session, sender: int, stage: str, shape: tuple[int, ...], receivers: Sequence[int]
-) -> NDArray[np.uint64]:
-    """Return the next array of a stage once all receivers have said that they got the same.
+async def compare(
+    session: Session, sender: int, stage: str, array: NDArray[np.uint64], receivers: Sequence[int]
+) -> None:
+    """Compare the array that I got in a stage with those of the other receivers.
 
     Each receiver sends a SHA-256 of what it got to every other one, in the order of the stage. A sender that sends
-    different arrays to two of them is detected before either acts on its array (the echo of Bracha's broadcast, for
-    receivers that follow the protocol).
+    different arrays to two of them is detected by both (the echo of Bracha's broadcast, for receivers that follow the
+    protocol).
 
     Args:
         session: my end of the job.
         sender: member number.
         stage: stage of the array; "<stage> echo" is that of the digests.
-        shape: shape of the array.
+        array: what I got.
         receivers: member numbers, mine among them.
 
     Raises:
@@ -36,17 +36,8 @@ async def receive_alike(
             nobody can tell, so no member is named.
         PeerError: a member is silent or drops out.
 
-    Cost: 1 round besides the array's own, 32 bytes per pair and direction.
+    Cost: 1 round, 32 bytes per pair and direction.
     """
-    array = await session.receive(sender, stage, shape)
-    await compare(session, sender, stage, array, receivers)
-    return array
-
-
-async def compare(
-    session: Session, sender: int, stage: str, array: NDArray[np.uint64], receivers: Sequence[int]
-) -> None:
-    """Compare the array that I got with those of the other receivers; see `receive_alike`."""
     digest = np.frombuffer(hashlib.sha256(array.tobytes()).digest(), dtype=np.uint8)
     echo = f"{stage} echo"
 

@@ -3,7 +3,7 @@ import pytest
 
 from mpc.errors import InconsistentSharesError, PeerSilentError
 from mpc.local.network import LocalNetwork, local_names
-from mpc.protocol.echo import receive_alike
+from mpc.protocol.echo import compare
 
 SENDER, RECEIVERS = 0, (1, 2, 3)
 
@@ -18,7 +18,11 @@ async def told(values_of, rounds=1, deadline_s=20.0, silent=()):
                 await session.send(receiver, "weights", values_of(receiver, number))
 
     async def receiver(session):
-        return [await receive_alike(session, SENDER, "weights", (2,), RECEIVERS) for _ in range(rounds)]
+        arrays = []
+        for _ in range(rounds):
+            arrays.append(await session.receive(SENDER, "weights", (2,)))
+            await compare(session, SENDER, "weights", arrays[-1], RECEIVERS)
+        return arrays
 
     return await network.run({SENDER: sender, **{r: receiver for r in RECEIVERS if r not in silent}})
 
