@@ -6,13 +6,22 @@ nearly so, before a job runs (`Forecast`), and so is whether its noise exceeds e
 """
 
 from dataclasses import asdict, dataclass
+from statistics import NormalDist
 from typing import Any
 
 NORMAL_95 = 1.959964
 """Standard errors of half of an interval that holds in 19 of 20 cases, for normal errors."""
 
+ALL_OF = 0.05
+"""How often at least one of several numbers may lie outside of what is to hold of all of them at once."""
+
 MAX_SHOWN = 12
 """Largest number of quantities that are shown as text; JSON has all of them."""
+
+
+def deviations_of_all(n: int) -> float:
+    """Return the standard errors that none of n normal numbers exceeds in size, in 19 of 20 cases (Bonferroni)."""
+    return NormalDist().inv_cdf(1 - ALL_OF / (2 * max(n, 1)))
 
 
 @dataclass(frozen=True)

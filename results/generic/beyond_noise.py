@@ -3,26 +3,18 @@
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.job.forecast import ALL_OF, deviations_of_all
 from dp.mechanism.shared_laplace import MEAN_UNIT
 
 Floats = NDArray[np.float64]
 
-ALL_OF = 0.05
-"""Probability that noise alone makes at least one of the numbers look like a finding."""
-
 _EXACT_VARIANCE = 100.0
 """Variance above which noise is as good as continuous, and Skellam noise as good as normal."""
-
-
-def deviations_beyond_noise(n: int) -> float:
-    """Return the standard errors above which the largest of n numbers is a finding (Bonferroni, two-sided)."""
-    return NormalDist().inv_cdf(1 - ALL_OF / (2 * max(n, 1)))
 
 
 def beyond_noise(values: Sequence[float], standard_errors: Sequence[float | None]) -> list[bool]:
@@ -32,7 +24,7 @@ def beyond_noise(values: Sequence[float], standard_errors: Sequence[float | None
         values: the numbers, which are compared with 0.
         standard_errors: standard errors of the numbers; a number without one is no finding.
     """
-    limit = deviations_beyond_noise(len(values))
+    limit = deviations_of_all(len(values))
     return [
         error is not None and abs(value) > limit * error for value, error in zip(values, standard_errors, strict=True)
     ]
@@ -69,7 +61,7 @@ def least_count(n: int, standard_error: float, mean: float = 0.0) -> float:
     """
     variance = standard_error**2
     if variance == 0 or (variance > _EXACT_VARIANCE and not mean):
-        return deviations_beyond_noise(n) * standard_error
+        return deviations_of_all(n) * standard_error
     shape = variance / (2 * mean * (1 + mean)) if mean else 0.0
     if variance > _EXACT_VARIANCE:  # noise of the same shape, in smaller units
         smaller, units = math.sqrt(_EXACT_VARIANCE), standard_error / math.sqrt(_EXACT_VARIANCE)

@@ -12,7 +12,6 @@ Intervals of all of these prefixes hold at once, by Bonferroni's bound; so they 
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 import scipy
@@ -20,14 +19,12 @@ import scipy
 from analyses.distribution.estimates.frequencies import Floats, Integers, chances
 from analyses.distribution.estimates.intervals import LEAST_DEVIATIONS
 from analyses.distribution.estimates.noise_of_responses import FEWEST
-from dp.local_mechanism.prefix_response import PrefixResponse
+from analyses.job.forecast import ALL_OF, deviations_of_all
+from dp.local_mechanism.prefix_response import STEP_BITS, PrefixResponse
 from dp.local_mechanism.public_choice import PublicChoices
 
 MOST_FREQUENT = 32
 """Most prefixes of a level that are gone on from, and most values that are stated."""
-
-ERROR_RATE = 0.05
-"""How often some interval of all that were looked up may not hold."""
 
 _BLOCK = 1 << 20
 
@@ -121,7 +118,7 @@ def frequent_values(tally: PrefixTally) -> Frequent | None:
     meeting = float(np.sum(found[ends[0] > 0] ** 2)) + float(empty[0]) ** 2
     meeting /= (mechanism.n_outputs - 1) * mechanism.n_functions
     shares = found / present
-    more = _deviations(len(prefixes)) ** 2 * (meeting + shares**2 * variance_of_present)
+    more = deviations_of_all(len(prefixes)) ** 2 * (meeting + shares**2 * variance_of_present)
     below, above = np.sqrt((ends - found) ** 2 + more) / present
     at = _largest(shares - below)
     at = at[np.argsort(-shares[at], kind="stable")]
@@ -132,16 +129,12 @@ def seen_from(mechanism: PrefixResponse, n_responses: int) -> tuple[float, float
     """Return the standard error of a rare value's share, and the share from which on a value is as a rule stated."""
     p, q = chances(mechanism.oracle)
     error = math.sqrt(q * (1 - q) / (n_responses / len(mechanism.shifts))) / (p - q)
-    return error, (_deviations(MOST_FREQUENT << 6) + 1) * error
-
-
-def _deviations(n_prefixes: int) -> float:
-    return NormalDist().inv_cdf(1 - ERROR_RATE / (2 * max(1, n_prefixes)))
+    return error, (deviations_of_all(MOST_FREQUENT << STEP_BITS) + 1) * error
 
 
 def _ends(support: Integers, n: int) -> Floats:
     """Return the exact ends of the intervals of the parts of n responses that support each prefix, shape (2, m)."""
-    tail = ERROR_RATE / (2 * len(support))
+    tail = ALL_OF / (2 * len(support))
     lower = scipy.special.betaincinv(np.maximum(support, 1), n - support + 1, tail)
     upper = scipy.special.betaincinv(support + 1, np.maximum(n - support, 1), 1 - tail)
     found: Floats = np.stack([np.where(support > 0, lower, 0.0), np.where(support < n, upper, 1.0)])

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from analyses.job.forecast import deviations_of_all
 from dp.mechanism.shared_laplace import MEAN_UNIT
-from results.generic.beyond_noise import counts_beyond_noise, deviations_beyond_noise, least_count
+from results.generic.beyond_noise import counts_beyond_noise, least_count
 
 TABLES, CELLS = 3000, 36
 
@@ -25,7 +26,7 @@ def noise_of(kind, variance):
 def test_an_empty_table_lists_no_count_in_19_of_20_cases(kind, variance):
     drawn, parameters = noise_of(kind, variance)
     error = np.sqrt(variance)
-    assert np.mean((drawn > deviations_beyond_noise(CELLS) * error).any(axis=1)) > 0.1
+    assert np.mean((drawn > deviations_of_all(CELLS) * error).any(axis=1)) > 0.1
     limits = np.full(CELLS, error)
     listed = [
         counts_beyond_noise(t, limits, {"parameters": parameters}, method="mpc").any() for t in drawn.astype(float)
@@ -34,7 +35,7 @@ def test_an_empty_table_lists_no_count_in_19_of_20_cases(kind, variance):
 
 
 def test_counts_of_normal_noise_and_exact_ones_are_held_to_what_normal_numbers_need():
-    assert least_count(10, 1000.0) == deviations_beyond_noise(10) * 1000.0
+    assert least_count(10, 1000.0) == deviations_of_all(10) * 1000.0
     counts, errors = np.array([[3.0, 0.0], [-5.0, 1.0]]), np.zeros((2, 2))
     assert counts_beyond_noise(counts, errors, {}, method="mpc").tolist() == [[True, False], [False, True]]
 

@@ -8,11 +8,12 @@ import pytest
 from analyst_results import view_of
 from registry_jobs import VARIANTS, values_of
 
+from analyses.job.forecast import deviations_of_all
 from analyses.job.job import Job
 from analyses.registry import ANALYSES
 from analyses.run_locally import run_locally
 from entropy import InsecureTestEntropy
-from results.generic.beyond_noise import beyond_noise, deviations_beyond_noise
+from results.generic.beyond_noise import beyond_noise
 from results.generic.text import MAX_LINES, about_lines, lines_of_fields, rounded_alike, table_lines
 from results.kinds.logistic_regression import weight_lines
 from results.registry import lines_of, picture_of
@@ -86,7 +87,7 @@ def test_no_effect_is_listed_where_all_are_noise():
 
 @pytest.mark.parametrize(("n", "least"), [(1, 1.96), (37, 3.2), (1000, 4.0)])
 def test_the_more_numbers_there_are_the_larger_a_finding_must_be(n, least):
-    assert deviations_beyond_noise(n) > least - 0.01
+    assert deviations_of_all(n) > least - 0.01
     noise = np.random.default_rng(n).normal(size=(400, n))
     found = np.mean([any(beyond_noise(row, [1.0] * n)) for row in noise])
     assert 0.01 < found < 0.1
