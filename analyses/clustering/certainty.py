@@ -11,7 +11,7 @@ from analyses.clustering.estimators.cells import Cells
 from analyses.clustering.grid import points_of
 from analyses.clustering.local_clustering import WIDTH
 from analyses.clustering.plan import ClusteringPlan
-from analyses.clustering.weighted_clustering import Choices, Clusters, Power, cluster, nearest
+from analyses.clustering.weighted_clustering import Choices, Clusters, cluster, nearest, powers_of
 from analyses.second_moments.spectrum import SimulatedNoise
 
 Floats = NDArray[np.float64]
@@ -103,10 +103,9 @@ def _sizes(points: Floats, mass: Floats, centres: Floats) -> Floats:
     return np.asarray(np.bincount(nearest(points, centres)[0], mass, minlength=len(centres)), dtype=np.float64)
 
 
-def _cost(points: Floats, mass: Floats, centres: Floats, p: Power) -> float:
-    squared = nearest(points, centres)[1]
-    return float(mass @ (squared if p == 2 else np.sqrt(squared)))
+def _cost(points: Floats, mass: Floats, centres: Floats, p: int) -> float:
+    return float(mass @ powers_of(nearest(points, centres)[1], p))
 
 
-def _cost_of_one(points: Floats, mass: Floats, p: Power, choices: Choices) -> float:
+def _cost_of_one(points: Floats, mass: Floats, p: int, choices: Choices) -> float:
     return cluster(points, mass, 1, p, choices, restarts=1).cost

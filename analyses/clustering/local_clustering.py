@@ -13,7 +13,7 @@ from pydantic import Field
 
 from analyses.clustering.noisy_lloyd import NoisyLloyd
 from analyses.clustering.partition_tree import PartitionTree
-from analyses.clustering.weighted_clustering import Choices, Power, cluster, nearest
+from analyses.clustering.weighted_clustering import MAX_POWER, Choices, cluster, nearest
 from analyses.job.job import PublicModel
 from analyses.job.schema import BlockSchema
 from dp.mechanism.release import StepwiseNoise
@@ -44,7 +44,7 @@ class LocalClustering(PublicModel):
 
     block: BlockSchema
     k: Annotated[int, Field(ge=1)]
-    p: Power
+    p: Annotated[int, Field(ge=1, le=MAX_POWER)]
     method: Method
     noise: Annotated[int, Field(ge=1)]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import chain
 from math import comb
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, SerializeAsAny, model_validator
 
@@ -18,6 +18,7 @@ from analyses.clustering.estimators.membership import MAX_CELLS, MembershipEstim
 from analyses.clustering.estimators.mpc import MpcEstimator
 from analyses.clustering.estimators.pattern import PatternEstimator
 from analyses.clustering.local_clustering import LocalClustering, Method
+from analyses.clustering.weighted_clustering import MAX_POWER
 from analyses.job.declared_rows import JointRowsParams, declared_rows, parameters_of
 from analyses.job.job import Finite, Job, JobError, PrivacyTarget
 from analyses.job.norm_bounds import Bounds
@@ -65,7 +66,7 @@ class ClusteringParams(JointRowsParams):
         k: how many clusters, no more than the rows that some owner declares at least.
         max_rows: see `JointRowsParams`.
         expected_rows: public guess of it, for the choice of k' only; default: max_rows.
-        p: 2 for k-means (squared distances), 1 for k-median (distances).
+        p: power of distances whose sum is to be small: 2 for k-means, 1 for k-median, up to `MAX_POWER`.
         k_local: k', how many local clusters each owner makes; default: `local_clusters`.
         local_method: how, see `LocalClustering`.
         counting: name of the membership estimator, a key of `ESTIMATORS`.
@@ -76,7 +77,7 @@ class ClusteringParams(JointRowsParams):
 
     k: Annotated[int, Field(ge=1, le=1000)]
     expected_rows: Annotated[int, Field(ge=1)] | None = None
-    p: Literal[1, 2] = 2
+    p: Annotated[int, Field(ge=1, le=MAX_POWER)] = 2
     k_local: Annotated[int, Field(ge=2, le=1000)] | None = None
     local_method: Method = "tree"
     counting: str = "mpc"
@@ -97,8 +98,10 @@ class ClusteringParams(JointRowsParams):
             )
         if self.expected_rows is not None and self.expected_rows > self.max_rows:
             raise ValueError("expected_rows: must not be larger than max_rows")
-        if self.p == 1 and self.local_method == "lloyd":
-            raise ValueError("local_method: 'lloyd' minimises squared distances and needs p = 2; use 'tree' with p = 1")
+        if self.p != 2 and self.local_method == "lloyd":
+            raise ValueError(
+                f"local_method: 'lloyd' minimises squared distances and needs p = 2; use 'tree' with p = {self.p}"
+            )
         return self
 
 

@@ -1,8 +1,7 @@
-"""k-means and k-median of weighted points that are already public, so that no privacy is needed."""
+"""Centres of weighted points that are already public: k-median, k-means, higher powers. They need no privacy."""
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,9 @@ from entropy import Entropy, KeyStream
 from entropy.stream import KEY_BYTES
 
 Floats = NDArray[np.float64]
-Power = Literal[1, 2]
+
+MAX_POWER = 4
+"""Largest power of distances: with higher ones the few furthest rows decide alone."""
 
 RESTARTS = 10
 MAX_ITERATIONS = 100
@@ -58,14 +59,15 @@ class Choices:
         return numbers
 
 
-def cluster(points: Floats, weights: Floats, k: int, p: Power, choices: Choices, restarts: int = RESTARTS) -> Clusters:
+def cluster(points: Floats, weights: Floats, k: int, p: int, choices: Choices, restarts: int = RESTARTS) -> Clusters:
     """Return k centres of small cost: the best of several runs of Lloyd's iterations from k-means++ starts.
 
     Args:
         points: shape (n, m), n at least 1.
         weights: shape (n,), not negative, not all 0.
         k: at least 1.
-        p: 1 minimises the weighted sum of distances (k-median), 2 of their squares (k-means).
+        p: 1 to `MAX_POWER`: minimises the weighted sum of distances (1, k-median), of their squares (2, k-means) or of
+            higher powers, for which far points count more.
         choices: choices of the starting centres.
         restarts: how many runs.
 
@@ -102,13 +104,18 @@ def squared_distances(points: Floats, centres: Floats) -> Floats:
     return found
 
 
-def loss(points: Floats, centres: Floats, p: Power = 2) -> float:
+def powers_of(squared: Floats, p: int) -> Floats:
+    """Return distances to the power p, from their squares."""
+    return squared if p == 2 else np.asarray(squared ** (p / 2), dtype=np.float64)
+
+
+def loss(points: Floats, centres: Floats, p: int = 2) -> float:
     """Return the mean over the points of the distance to the nearest centre, to the power p."""
     _, squared = nearest(points, centres)
-    return float(np.mean(squared if p == 2 else np.sqrt(squared)))
+    return float(np.mean(powers_of(squared, p)))
 
 
-def _starts(points: Floats, weights: Floats, k: int, p: Power, choices: Choices) -> Floats:
+def _starts(points: Floats, weights: Floats, k: int, p: int, choices: Choices) -> Floats:
     """Draw starting centres one by one, each with probability proportional to its share of the cost so far [ArtVas07].
 
     Of a few candidates the one that leaves the least cost is kept. Once all cost is gone, the last centre is repeated.
@@ -136,31 +143,35 @@ def _draw(mass: Floats, size: int, choices: Choices) -> NDArray[np.int64]:
     return drawn
 
 
-def _costs(points: Floats, centres: Floats, p: Power) -> Floats:
-    squared = squared_distances(points, centres)
-    return squared if p == 2 else np.sqrt(squared)
+def _costs(points: Floats, centres: Floats, p: int) -> Floats:
+    return powers_of(squared_distances(points, centres), p)
 
 
-def _lloyd(points: Floats, weights: Floats, centres: Floats, p: Power) -> Clusters:
+def _lloyd(points: Floats, weights: Floats, centres: Floats, p: int) -> Clusters:
     """Iterate assignment and update until the cost stays.
 
     For medians the update is one step of Weiszfeld's iteration on sqrt(d^2 + s^2), which does not raise the sum of
-    these smoothed distances and is not stuck in a centre that lies on a point.
+    these smoothed distances and is not stuck in a centre that lies on a point. For p above 2 the same weighted mean,
+    of weights times d^(p - 2), overshoots; the step is 1 / (p - 1) of the way to it, which is Newton's where points lie
+    on a line. A run ends with its best centres.
     """
-    k, last = len(centres), math.inf
-    smooth = (_SMOOTH * max(float(np.ptp(points, axis=0).max()), 1e-150)) ** 2
+    k, last, kept = len(centres), math.inf, centres
+    smooth = (_SMOOTH * max(float(np.ptp(points, axis=0).max()), 1e-150)) ** 2 if p == 1 else 0.0
     for _ in range(MAX_ITERATIONS):
         at, squared = nearest(points, centres)
-        distances = squared if p == 2 else np.sqrt(squared + smooth)
+        distances = powers_of(squared + smooth, p)
         cost = float(weights @ distances)
+        if cost <= last:
+            kept = centres
         if not cost < last * (1 - _STOP):
             break
         last = cost
-        pull = weights if p == 2 else weights / distances
+        pull = weights / distances if p == 1 else weights * powers_of(squared, p - 2)
         pulls = np.bincount(at, pull, minlength=k)
         sums = np.stack([np.bincount(at, pull * column, minlength=k) for column in points.T], axis=1)
-        filled = pulls > 0
-        centres = np.where(filled[:, None], sums / np.where(filled, pulls, 1.0)[:, None], centres)
-    at, squared = nearest(points, centres)
-    cost = float(weights @ (squared if p == 2 else np.sqrt(squared)))
-    return Clusters(centres, np.bincount(at, weights, minlength=k).astype(np.float64), cost)
+        filled = (pulls > 0)[:, None]
+        means = np.where(filled, sums / np.where(filled, pulls[:, None], 1.0), centres)
+        centres = means if p <= 2 else centres + (means - centres) / (p - 1)
+    at, squared = nearest(points, kept)
+    cost = float(weights @ powers_of(squared, p))
+    return Clusters(kept, np.bincount(at, weights, minlength=k).astype(np.float64), cost)

@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import v_measure_score
 
 from analyses.clustering import protocol as clustering
-from analyses.clustering.weighted_clustering import Choices, Floats, Power, cluster, loss, nearest
+from analyses.clustering.weighted_clustering import Choices, Floats, cluster, loss, nearest
 from analyses.job.job import Job, JobError, PrivacyTarget
 from analyses.job.schema import BlockSchema, Table
 from bench.analyses.table import Row, Spent
@@ -32,7 +32,7 @@ from entropy import InsecureTestEntropy, SystemEntropy
 
 K = 5
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
-METRICS: Mapping[Power, str] = {1: "mean distance, less is better", 2: "mean squared distance, less is better"}
+METRICS: Mapping[int, str] = {1: "mean distance, less is better", 2: "mean squared distance, less is better"}
 V_METRIC = "V-measure, more is better"
 HELPERS = tuple(f"helper-{i}" for i in (1, 2, 3))
 """With two owners three other parties compute; with four they do it themselves."""
@@ -109,7 +109,7 @@ class Comparison:
     """
 
     def __init__(
-        self, table: ClusterTable, n_owners: int, runs: int, p: Power = 2, k: int = K, sizes: Sequence[int] = ()
+        self, table: ClusterTable, n_owners: int, runs: int, p: int = 2, k: int = K, sizes: Sequence[int] = ()
     ) -> None:
         self.name = f"{table.name}, S = {n_owners}"
         self.tables = table.split(n_owners, sizes)
@@ -178,7 +178,7 @@ class Comparison:
             )
 
 
-def non_private_centres(rows: Floats, k: int, p: Power) -> Floats:
+def non_private_centres(rows: Floats, k: int, p: int) -> Floats:
     """Return centres by somebody who sees all rows: scikit-learn's k-means, our k-median."""
     if p == 2:
         found: Floats = KMeans(k, n_init=5, random_state=0).fit(rows).cluster_centers_

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from analyses.clustering.local_clustering import Floats, LocalClustering
-from analyses.clustering.weighted_clustering import Choices, Power
+from analyses.clustering.weighted_clustering import Choices
 from analyses.job.job import PrivacyTarget
 from analyses.job.schema import BlockSchema, Table
 from dp.cost.calibrate import least_noise
@@ -14,7 +14,7 @@ from dp.mechanism.skellam_parameters import SKELLAM_LADDER
 from entropy import Entropy
 
 
-def central_clustering(tables: Sequence[Table], k: int, p: Power, target: PrivacyTarget, entropy: Entropy) -> Floats:
+def central_clustering(tables: Sequence[Table], k: int, p: int, target: PrivacyTarget, entropy: Entropy) -> Floats:
     """Return k centres by the local mechanism of the analysis, the tree, applied to the joint table: central privacy.
 
     Args:

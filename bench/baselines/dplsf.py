@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.clustering.weighted_clustering import Choices, Power, cluster
+from analyses.clustering.weighted_clustering import Choices, cluster
 from bench.baselines.gaussian import analytic_gaussian_sigma
 from entropy import SystemEntropy
 
@@ -14,7 +14,7 @@ SHARE_OF_COUNTS = 0.2
 """Of the budget, as in Google's library; sums get the rest."""
 
 
-def dplsf(rows: Floats, k: int, p: Power, *, epsilon: float, delta: float, rng: np.random.Generator) -> Floats:
+def dplsf(rows: Floats, k: int, p: int, *, epsilon: float, delta: float, rng: np.random.Generator) -> Floats:
     """Return k centres: rows are parted by the sides of random hyperplanes through the origin, while counts allow it.
 
     A row is in one node of each level, DEPTH + 1 counts at most, and in the sum of one leaf, of norm R = sqrt(columns):

@@ -9,7 +9,7 @@ from analyses.clustering.estimators.cells import Cells
 from analyses.clustering.grid import points_of
 from analyses.clustering.local_clustering import WIDTH
 from analyses.clustering.protocol import scaled_rows
-from analyses.clustering.weighted_clustering import Choices, Power, cluster, loss, nearest
+from analyses.clustering.weighted_clustering import Choices, cluster, loss, nearest
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
 from analyses.power_moments import protocol as power_moments
 from bench.analyses.additive_error import low_rank_error
@@ -28,7 +28,7 @@ COUNTS_OF_ROWS, COUNTS_OF_CLUSTERS = "exponent of the rows in k^v counts", "expo
 GRID, WHOLE = "cost of the grid to that of k centres", "cost of k centres of the grid to that of k centres"
 OF_COLUMNS = "exponent of the columns in the error"
 K = 5
-POWERS: tuple[Power, ...] = (2, 1)
+POWERS: tuple[int, ...] = (2, 1)
 
 
 def moments(quick: bool) -> Iterator[Row]:
@@ -89,7 +89,7 @@ def factors(quick: bool) -> Iterator[Row]:
                 yield from _factors(f"{name}, {len(rows):,} rows, v = {v}, p = {p}", rows, blocks, p)
 
 
-def _factors(where: str, rows: Any, blocks: Sequence[Any], p: Power) -> Iterator[Row]:
+def _factors(where: str, rows: Any, blocks: Sequence[Any], p: int) -> Iterator[Row]:
     best = loss(rows, non_private_centres(rows, K, p), p)
     local = [non_private_centres(block, K, p) for block in blocks]
     members = [nearest(block, own)[0] for block, own in zip(blocks, local, strict=True)]

@@ -50,8 +50,8 @@ async def test_the_grid_keeps_what_single_memberships_lose():
     np.testing.assert_allclose(centres[centres[:, 0].argsort()], [[-0.6, -0.6], [0.6, 0.6]], atol=0.02)
 
 
-@pytest.mark.parametrize("changes", [{"p": 1}, {"local_method": "lloyd", "k_local": 6, "epsilon": 6.0}])
-async def test_medians_and_noisy_lloyd_run_too(changes):
+@pytest.mark.parametrize("changes", [{"p": 1}, {"p": 4}, {"local_method": "lloyd", "k_local": 6, "epsilon": 6.0}])
+async def test_medians_higher_powers_and_noisy_lloyd_run_too(changes):
     tables = split(ROWS, 3)
     plan = plan_for(clustering_job(tables, **changes), tables)
     results, _ = await run(plan, tables)
@@ -204,10 +204,13 @@ def test_less_noise_allows_more_local_clusters():
         ({"counting": "magic"}, "there is no membership estimator 'magic'; available: .*mpc"),
         ({"counting_options": {"depth": 3}}, "counting_options: .* no option 'depth'"),
         ({"counting_share": 1.0}, "counting_share"),
-        ({"p": 3}, "p: "),
-        (
-            {"p": 1, "local_method": "lloyd"},
-            ("local_method: 'lloyd' minimises squared distances and needs p = 2; use 'tree' with p = 1"),
+        ({"p": 5}, "p: "),
+        *(
+            (
+                {"p": p, "local_method": "lloyd"},
+                f"local_method: 'lloyd' minimises squared distances and needs p = 2; use 'tree' with p = {p}",
+            )
+            for p in (1, 3)
         ),
         ({"expected_rows": 6000}, "expected_rows: must not be larger than max_rows"),
         ({"epsilon": 0.001}, "privacy.epsilon: .* infeasible: the error of .* is"),

@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.cluster import KMeans
 
-from analyses.clustering.weighted_clustering import cluster, loss, nearest, squared_distances
+from analyses.clustering.weighted_clustering import MAX_POWER, cluster, loss, nearest, squared_distances
 
 BLOBS = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [4.0, 4.0]])
 
@@ -36,12 +36,22 @@ def test_points_without_weight_are_not_seen():
     assert np.abs(found.centres).max() < 10
 
 
-def test_one_median_is_the_point_of_least_sum_of_distances():
+@pytest.mark.parametrize("p", range(1, MAX_POWER + 1))
+def test_one_centre_is_the_point_of_least_sum_of_powers_of_distances(p):
     rng = np.random.default_rng(5)
-    points, weights = rng.random((51, 2)), rng.random(51)
-    best = minimize(lambda c: weights @ np.linalg.norm(points - c, axis=1), points.mean(axis=0), tol=1e-10)
-    found = cluster(points, weights, 1, 1, rng)
+    points, weights = np.vstack([rng.random((51, 2)), [[9.0, 9.0]]]), rng.random(52)
+    best = minimize(lambda c: weights @ np.linalg.norm(points - c, axis=1) ** p, points.mean(axis=0), tol=1e-10)
+    found = cluster(points, weights, 1, p, rng)
     assert found.cost == pytest.approx(best.fun, rel=1e-5)
+    np.testing.assert_allclose(found.centres[0], best.x, atol=2e-3)
+
+
+@pytest.mark.parametrize("p", [3, 4])
+def test_centres_of_a_higher_power_are_better_in_it_than_means(p):
+    rng, points = np.random.default_rng(0), np.vstack([blobs(200), np.full((2, 2), 9.0)])
+    means, higher = (cluster(points, np.ones(202), 4, q, rng, restarts=20) for q in (2, p))
+    assert loss(points, higher.centres, p) < 0.99 * loss(points, means.centres, p)
+    assert higher.cost == pytest.approx(loss(points, higher.centres, p) * 202)
 
 
 def test_medians_do_not_follow_outliers_as_means_do():
