@@ -17,7 +17,6 @@ from sqlglot.errors import SqlglotError
 from analyses.job.job import Job
 from analyses.job.listing import ListedTable
 from analyses.job.schema import ColumnSchema, columns_called
-from analyses.pattern_count.groups import MAX_KEYS
 from analyses.pattern_count.plan import CROSS_TABLE
 from analyses.registry import analysis_of
 from analyst.catalogue import Catalogue
@@ -43,6 +42,9 @@ _ADMITTED: Mapping[type[Any], frozenset[str]] = {
 }
 """Parts of a statement that mean something here, to the parts that they may have."""
 
+
+MOST_MULTIPLIED = 3
+"""Most columns of groups whose products a job names, for means of any number; by more, values are counted."""
 
 _SHOWN = "a SELECT shows the columns of GROUP BY and count(*), avg, sum, corr, median or quantile, and no rows"
 
@@ -239,8 +241,6 @@ def _meaning(
     kinds = set(found) - {"count"}
     numbers = [column for columns in found.values() for pair in columns for column in pair]
     having = {} if limit is None else {"at_least": f"{limit:.15g}"}
-    if len(keys) > MAX_KEYS:
-        raise SqlError(f"GROUP BY has {len(keys)} columns; {MAX_KEYS} are offered at most")
     if any(kind.startswith("quantile") for kind in kinds):
         return _quantile(keys, kinds, numbers, limit)
     if not keys:
@@ -277,9 +277,10 @@ def _meaning(
 def _products(keys: Sequence[tuple[str, str]], tables: Mapping[str, tuple[str, ListedTable]]) -> list[tuple[str, str]]:
     """Return the products that tell all combinations of one owner's categories and yes or no; none of other columns.
 
-    The indicator of a no is 1 less that of a yes, so products without a yes or no are needed too.
+    The indicator of a no is 1 less that of a yes, so products without a yes or no are needed too: twice as many for
+    each of them, so more than `MOST_MULTIPLIED` columns are counted.
     """
-    if len({party for party, _ in keys}) > 1:
+    if len(keys) > MOST_MULTIPLIED or len({party for party, _ in keys}) > 1:
         return []
     categories, yes_or_no = [], []
     (columns,) = (table.block.columns for party, table in tables.values() if party == keys[0][0])

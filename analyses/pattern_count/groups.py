@@ -10,9 +10,6 @@ import numpy as np
 from analyses.job.forecast import NORMAL_95
 from analyses.kept_moments.answer import Answer, AnswerError, Floats, ends, intervals, numbers
 
-MAX_KEYS = 3
-"""Most columns that rows are grouped by."""
-
 _BY_NOISE = "intervals of sums are by noise alone: about the rows that were counted"
 
 
@@ -44,8 +41,8 @@ class Groups:
             value: column of integers, or of bins by their numbers.
 
         Raises:
-            AnswerError: a column is not in the table or named twice, `value` is a category, there are too many keys, or
-                noises are not independent.
+            AnswerError: a column is not in the table or named twice, `value` is a category, or noises are not
+                independent.
         """
         columns, wanted = list(fields["columns"]), [*keys, *([value] if value else [])]
         for name in wanted:
@@ -53,8 +50,6 @@ class Groups:
                 raise AnswerError(f"the table has no column {name!r}; it has {', '.join(columns)}")
             if wanted.count(name) > 1:
                 raise AnswerError(f"column {name!r} is named twice")
-        if len(keys) > MAX_KEYS:
-            raise AnswerError(f"rows are grouped by {MAX_KEYS} columns at most, and {len(keys)} are named")
         if fields["method"] != "mpc":
             raise AnswerError(f"counts by method {fields['method']} have errors that depend on each other: ask by mpc")
         if value and value in fields["labels"]:

@@ -35,7 +35,8 @@ CROSS_TABLE = "cross-table"
 """Name of the same count, with totals: its result is a table."""
 
 MAX_CELLS = 1 << 15
-"""Largest number of patterns of one job; their counts are a list in the result."""
+"""Largest number of patterns of one job: those of 15 columns of yes or no, whoever has them. Each is a count with its
+error in the result, of some 2 MB then; and a row is shared as a word for each combination of its owner's values."""
 
 MAX_PARTIES = 6
 """Largest number of parties that report. Randomized response carries no information about patterns of more parties."""
@@ -49,10 +50,10 @@ one cell, and move it by k, replaced two of them by k: what `dp.cost.group` says
 
 Whatever tables hold, each row is in one cell exactly, by itself (`analyses.rows.integer_column`): a value outside of
 the categories is taken for the nearest one; of a category that was encoded as columns the first of the largest counts,
-of a gap too; several columns of an owner are one category, of which a row has one value; equal rows are rows; at most
-one indicator of a row and column is 1, and all others are 0. A row that does not count, as its person has more, or a
-slot without a match, has no indicator; what has none is counted in the last cell, and as many are subtracted there, so
-it moves nothing. A row that loses or finds its match moves one count.
+of a gap too; several columns of an owner are one category, of which a row has one value, their combination or their
+sum; equal rows are rows; at most one indicator of a row and column is 1, and all others are 0. A row that does not
+count, as its person has more, or a slot without a match, has no indicator; what has none is counted in the last cell,
+and as many are subtracted there, so it moves nothing. A row that loses or finds its match moves one count.
 
 The counts of sums add up the cells of each sum before noise is added: a row is in one of them likewise, and the last
 cell is all that the largest sum has."""
@@ -129,7 +130,7 @@ class PatternCountPlan(Plan):
     @property
     def brought(self) -> tuple[JoinedColumns, ...]:
         """The columns of each owner as one, in the order of the job's inputs."""
-        return joined_columns(self.job, self.schemas)
+        return joined_columns(self.job, self.schemas, adds=self.params.counted == "sums")
 
     @property
     def columns(self) -> tuple[IntegerColumn, ...]:
@@ -138,7 +139,7 @@ class PatternCountPlan(Plan):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Numbers of categories of each owner: of combinations, where it brings several columns."""
+        """Numbers of categories of each owner: of combinations or sums, where it brings several columns."""
         return tuple(column.n_values for column in self.brought)
 
     @property
@@ -254,15 +255,10 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> PatternCountPlan:
         raise JobError(f"parameters.method: a {CROSS_TABLE} is counted by 'mpc'; pattern-count has {params.method!r}")
     if job.analysis == CROSS_TABLE and params.counted != "patterns":
         raise JobError(f"parameters.counted: a {CROSS_TABLE} counts patterns; pattern-count counts sums too")
-    brought = joined_columns(job, schemas)
-    for column in brought if params.counted == "sums" else ():
-        if column.parts[0].labels:
-            raise JobError(
-                f"parameters.counted: the values of column {column.parts[0].name!r} are names, which have no sum"
-            )
-        if len(column.parts) > 1:
-            several = ", ".join(part.name for part in column.parts)
-            raise JobError(f"parameters.counted: a sum has one column of each party, and there are {several}")
+    brought = joined_columns(job, schemas, adds=params.counted == "sums")
+    for part in [one for column in brought if column.adds for one in column.parts]:
+        if part.labels:
+            raise JobError(f"parameters.counted: the values of column {part.name!r} are names, which have no sum")
     shape = tuple(column.n_values for column in brought)
     if len(shape) > MAX_PARTIES and params.method != "mpc":
         raise JobError(

@@ -8,7 +8,8 @@ that depends on this value alone, and only its owner learns how many were mapped
     encoded categories   of the columns of a category, the first of the largest
     counts               rounded toward zero, then clipped to 0 .. the largest value that counts
 
-Several categories of one owner are one: the place of a row is that of its values together, each mapped by itself.
+Several columns of one owner are one: the place of a row is that of its values together, or of their sum, each mapped
+by itself.
 
 Privacy: let f be such a rule. An analysis of table D computes A(f(D)), f applied row by row. Tables that differ in
 one record, added, removed or replaced, are mapped to tables that differ in the same record at most, and in the same
@@ -93,21 +94,25 @@ class IntegerColumn:
 
 @dataclass(frozen=True)
 class JoinedColumns:
-    """All columns that a party brings to a count: their values together are one category.
+    """All columns that a party brings to a count: their values together, or the sum of these, are one category.
 
     Attributes:
         parts: the columns, in the order of the job.
+        adds: whether their values are added up.
     """
 
     parts: tuple[IntegerColumn, ...]
+    adds: bool = False
 
     @property
     def n_values(self) -> int:
-        """Number of combinations of values."""
+        """Number of combinations of values, or of sums."""
+        if self.adds:
+            return 1 + sum(part.n_values - 1 for part in self.parts)
         return prod(part.n_values for part in self.parts)
 
     def places(self, values: NDArray[np.float64]) -> tuple[Integers, Integers]:
-        """Return the place of each row among all combinations, of which the last column's value moves fastest.
+        """Return the place of each row among all combinations, of which the last column's value moves fastest, or sums.
 
         Args:
             values: shape (rows, encoded columns).
@@ -118,7 +123,7 @@ class JoinedColumns:
         joined, mapped, at = np.zeros(len(values), dtype=np.int64), [], 0
         for part in self.parts:
             places, n_mapped = part.places(values[:, at : at + part.n_encoded])
-            joined, at = joined * part.n_values + places, at + part.n_encoded
+            joined, at = (1 if self.adds else part.n_values) * joined + places, at + part.n_encoded
             mapped += [n_mapped] * part.n_encoded
         return joined, np.array(mapped, dtype=np.int64)
 
@@ -189,12 +194,13 @@ def integer_columns(job: Job, schemas: Sequence[BlockSchema]) -> tuple[IntegerCo
     return tuple(columns)
 
 
-def joined_columns(job: Job, schemas: Sequence[BlockSchema]) -> tuple[JoinedColumns, ...]:
+def joined_columns(job: Job, schemas: Sequence[BlockSchema], *, adds: bool = False) -> tuple[JoinedColumns, ...]:
     """Return all columns of each owner as one, in the order of the inputs: integers, and categories.
 
     Args:
         job: what is asked for.
         schemas: schemas of its members.
+        adds: whether values of one owner's columns are added up.
 
     Raises:
         JobError: fewer than two owners, an owner without a column, a part of a category, a column that is encoded as
@@ -225,7 +231,7 @@ def joined_columns(job: Job, schemas: Sequence[BlockSchema]) -> tuple[JoinedColu
                 )
             labels = tuple(column.name.removeprefix(f"{source}=") for column in columns)
             parts.append(IntegerColumn(f"{schema.party}.{source}", 0, len(labels) - 1, labels))
-        found.append(JoinedColumns(tuple(parts)))
+        found.append(JoinedColumns(tuple(parts), adds))
     return tuple(found)
 
 

@@ -106,7 +106,7 @@ def by_rows(keys, *what):
     return grouped(rows_of().group_by(keys).agg(*what), keys, *(one.meta.output_name() for one in what))
 
 
-@pytest.mark.parametrize("keys", [("region", "ill"), ("stage", "ill", "plan"), ("region", "ill", "owns")])
+@pytest.mark.parametrize("keys", [("region", "ill"), ("stage", "ill", "plan"), ("region", "ill", "stage", "owns")])
 def test_counts_by_columns_of_which_two_are_one_owners(deployment, keys):
     job, found = asked(deployment, f"SELECT {', '.join(keys)}, count(*) {THREE} GROUP BY {', '.join(keys)}")
     assert job.analysis == "cross-table"

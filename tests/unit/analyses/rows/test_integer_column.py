@@ -132,6 +132,16 @@ def test_other_columns_are_no_category(columns, text):
         joined_columns(*schemas_of(columns))
 
 
+def test_a_product_of_columns_of_yes_or_no_is_one_of_them_and_added_columns_have_their_sum():
+    marks = tuple(ColumnSchema(name=name, lower=0.0, upper=1.0) for name in ("ill", "owns", "old"))
+    (product,), _ = (one.parts for one in joined_columns(*schemas_of(columns_called(marks, ("ill*owns*old",)))))
+    assert (product.name, product.n_values) == ("bank.ill*owns*old", 2)
+    added, _ = joined_columns(*schemas_of((*marks, PLAIN)), adds=True)
+    rows = np.array([[1, 0, 1, 2], [0, 0, 0, 0], [1, 1, 1, 9], [0.4, 1, 0, 1]])
+    places, n_mapped = added.places(rows)
+    assert (added.n_values, places.tolist(), n_mapped.tolist()) == (6, [4, 0, 5, 2], [1, 0, 0, 1])
+
+
 def test_one_value_alone_is_a_column_of_integers():
     ((value,), _) = (one.parts for one in joined_columns(*schemas_of(REGION[:1])))
     assert (value.name, value.labels, value.n_values) == ("bank.region=north", (), 2)
