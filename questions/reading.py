@@ -11,6 +11,7 @@ from analyses.matrix_factorization.devices.question import NAME as FACTORIZATION
 from analyses.matrix_factorization.devices.question import FactorQuestion
 from analyses.sums.round import HISTOGRAM, MEAN, SUM, TREE
 from analyses.sums.secure_sum import SumParams
+from mpc.field_faults import toml_fault
 from questions.cohorts import MaskedQuestion
 from questions.factors import AskedFactors
 from questions.question import MAX_QUESTION_BYTES, Question
@@ -81,7 +82,7 @@ def question_from_toml(
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise JobError(f"the question is not valid TOML: {error}") from error
+        raise JobError(f"the question is not valid TOML: {toml_fault(error)}") from None
     found = class_of(tree)
     if issubclass(found, FactorQuestion):
         return found.from_tree(with_files(tree))

@@ -36,6 +36,7 @@ from analyses.sums.secure_sum import SumParams, check_delta
 from dp.cost.accounting import CalibrationError
 from dp.cost.report import no_guarantee_report
 from mpc.errors import ProtocolError
+from mpc.field_faults import toml_fault
 from mpc.secagg.secret.party_shares import TAG_BYTES, share_bytes
 from mpc.secagg.vector.group import SumGroup
 from mpc.secagg.vector.prime_group import PrimeGroup
@@ -130,7 +131,7 @@ class BatchQuestion(Question):
         try:
             tree = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise JobError(f"the question is not valid TOML: {error}") from error
+            raise JobError(f"the question is not valid TOML: {toml_fault(error)}") from None
         own = set(cls.model_fields) - {"sum"}
         inner = {name: value for name, value in tree.items() if name not in own}
         return cls.from_tree({"sum": inner, **{name: value for name, value in tree.items() if name in own}})

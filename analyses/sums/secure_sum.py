@@ -37,6 +37,7 @@ from dp.cost.report import no_guarantee_report
 from dp.cost.views import ADJACENCY, VECTOR_UNIT, View
 from dp.local_mechanism.odds import MAX_INPUTS
 from mpc.errors import ProtocolError
+from mpc.field_faults import toml_fault
 from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, RoundConfig, Topology
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.vector.encoding import VectorEncoding
@@ -149,7 +150,7 @@ class SumParams(SumFields):
         try:
             return cls.model_validate(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
-            raise JobError(f"the question is not valid TOML: {error}") from None
+            raise JobError(f"the question is not valid TOML: {toml_fault(error)}") from None
         except ValidationError as error:
             raise JobError(explain(error, cls)) from None
 

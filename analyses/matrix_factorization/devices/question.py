@@ -19,6 +19,7 @@ from analyses.job.ratings import MAX_RATINGS_PER_USER, Features, check_features,
 from analyses.matrix_factorization.descent.descent_plan import MAX_ROUNDS_OF_STEPS
 from analyses.matrix_factorization.jobs.earlier import EarlierModel
 from analyses.matrix_factorization.plan import MAX_RANK, MAX_ROUNDS
+from mpc.field_faults import toml_fault
 from mpc.transcript import decode_fields, encode_fields
 
 NAME = "matrix-factorization"
@@ -141,7 +142,7 @@ class FactorQuestion(PublicModel):
         try:
             tree = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise JobError(f"the question is not valid TOML: {error}") from error
+            raise JobError(f"the question is not valid TOML: {toml_fault(error)}") from None
         return cls.from_tree(tree)
 
     @classmethod

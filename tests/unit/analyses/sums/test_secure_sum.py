@@ -108,7 +108,7 @@ def test_a_question_that_contradicts_itself_is_refused_by_field(changes, words):
 def test_a_question_reads_the_same_from_toml_and_json():
     question = SumParams.from_toml('analysis = "secure-sum"\nrecord = "steps"\nlargest = 10\n')
     assert SumParams.from_json(question.canonical_json()) == question == params()
-    with pytest.raises(JobError, match="not valid TOML"):
+    with pytest.raises(JobError, match="not valid TOML: Invalid"):
         SumParams.from_toml("analysis = ")
     with pytest.raises(JobError, match="record"):
         SumParams.from_toml('analysis = "secure-sum"')
