@@ -236,6 +236,16 @@ def python_files(*folders: str) -> list[Path]:
     return [path for folder in folders for path in sorted((REPOSITORY / folder).rglob("*.py"))]
 
 
+def test_no_service_reads_the_slow_distributions():
+    """`scipy.stats` takes a second to import; `dp.cost.binomial` has what services need of it."""
+    readers = [
+        str(path.relative_to(REPOSITORY))
+        for path in python_files(*MAY_IMPORT)
+        if any(name.startswith("scipy.stats") for name in modules_imported(path.read_text(encoding="utf-8")))
+    ]
+    assert sorted(readers) == ["audit/reports.py", "dp/audit/exact_tests.py"]
+
+
 def test_every_room_exists_and_has_modules():
     for room in MAY_IMPORT:
         assert python_files(room), f"no Python files in {room}/"

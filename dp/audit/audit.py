@@ -19,8 +19,8 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
 
+from dp.cost.binomial import largest_probability, least_probability
 from entropy import Entropy
 
 Statistics = Mapping[str, NDArray[np.float64]]
@@ -138,13 +138,8 @@ def epsilon_shown(
     Returns:
         same shape as the counts; -inf where nothing is proven.
     """
-    # beta.ppf is undefined at the ends, where the bounds are 0 and 1.
-    lower = np.where(
-        likely_hits > 0, beta.ppf(false_alarm / 2, np.maximum(likely_hits, 1), n_runs - likely_hits + 1), 0.0
-    )
-    upper = np.where(
-        rare_hits < n_runs, beta.isf(false_alarm / 2, rare_hits + 1, np.maximum(n_runs - rare_hits, 1)), 1.0
-    )
+    lower = least_probability(likely_hits, n_runs, false_alarm / 2)
+    upper = largest_probability(rare_hits, n_runs, false_alarm / 2)
     gain = lower - delta
     return np.where(gain > 0, np.log(np.maximum(gain, 1e-300) / upper), -math.inf)
 

@@ -36,7 +36,8 @@ from typing import Protocol, Self
 import numpy as np
 
 from dp.audit.exact_law import Floats, Integers, Law, pushed, total
-from dp.audit.exact_tests import NoiseTest, PrivacyTest, PrivacyTests, best_noise_test, lower_bound, slack, upper_bound
+from dp.audit.exact_tests import NoiseTest, PrivacyTest, PrivacyTests, best_noise_test, slack
+from dp.cost.binomial import largest_probability, least_probability
 from entropy import Entropy
 
 FALSE_ALARM = 1e-5
@@ -232,7 +233,8 @@ def audit_exactly(target: ExactTarget, design: Design, entropy: Entropy) -> Exac
     losses = [design.loss.of(of_world) for of_world in outputs]
     hits = privacy.event.hits(losses[privacy.likelier_world]), privacy.event.hits(losses[1 - privacy.likelier_world])
     alarm = design.false_alarm / 4
-    shown = float(lower_bound(hits[0], n, alarm)) - math.exp(privacy.epsilon) * float(upper_bound(hits[1], n, alarm))
+    likely, rare = float(least_probability(hits[0], n, alarm)), float(largest_probability(hits[1], n, alarm))
+    shown = likely - math.exp(privacy.epsilon) * rare
     return ExactFinding(design, hits, shown, design.noise.event.hits(design.concentration.of(outputs[0])))
 
 

@@ -13,9 +13,10 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta, binom, norm
+from scipy.stats import binom, norm
 
 from dp.audit.exact_law import SLACK, Floats, Integers, Law, hockey_stick
+from dp.cost.binomial import largest_probability
 
 _EPSILONS = tuple(np.arange(0, 4.01, 0.1).tolist())
 
@@ -154,7 +155,7 @@ class PrivacyTests:
 def _privacy_power(p: float, q: float, epsilon: float, delta: float, n: int, false_alarm: float) -> float:
     """Return the probability of an alarm of two binomial counts, rounded down by 1e-9 at most per count left out."""
     rare = np.arange(binom.ppf(1e-9, n, q), binom.isf(1e-9, n, q) + 1)
-    needed = delta + slack(epsilon) + math.exp(epsilon) * upper_bound(rare, n, false_alarm / 2)
+    needed = delta + slack(epsilon) + math.exp(epsilon) * largest_probability(rare, n, false_alarm / 2)
     possible = needed < 1
     # The lower bound of k hits exceeds x exactly if k or more hits have a probability below the level at x.
     least = binom.isf(false_alarm / 2, n, np.where(possible, needed, 0.5)) + 1
@@ -179,15 +180,3 @@ def best_noise_test(claimed: Law, less: Law, n: int, false_alarm: float) -> Nois
 def slack(epsilon: float) -> float:
     """Return what the delta at an epsilon may be off by, as the probabilities in it are."""
     return SLACK * (1 + math.exp(epsilon))
-
-
-def lower_bound(hits: int, n: int, level: float) -> float:
-    """Return the least probability under which `hits` or more of n are not less likely than the level."""
-    return 0.0 if hits == 0 else float(beta.ppf(level, hits, n - hits + 1))
-
-
-def upper_bound(hits: int | Floats, n: int, level: float) -> Floats:
-    """Return the largest probability under which `hits` or fewer of n are not less likely than the level."""
-    return np.where(
-        np.asarray(hits) < n, beta.isf(level, np.asarray(hits) + 1, np.maximum(n - np.asarray(hits), 1)), 1.0
-    )

@@ -14,12 +14,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
 from analyses.distribution.estimates.frequencies import Floats, Integers, chances
 from analyses.distribution.estimates.intervals import LEAST_DEVIATIONS
 from analyses.distribution.estimates.noise_of_responses import FEWEST
 from analyses.job.forecast import ALL_OF, deviations_of_all
+from dp.cost.binomial import largest_probability, least_probability
 from dp.local_mechanism.prefix_response import STEP_BITS, PrefixResponse
 from dp.local_mechanism.public_choice import PublicChoices
 
@@ -135,10 +135,7 @@ def seen_from(mechanism: PrefixResponse, n_responses: int) -> tuple[float, float
 def _ends(support: Integers, n: int) -> Floats:
     """Return the exact ends of the intervals of the parts of n responses that support each prefix, shape (2, m)."""
     tail = ALL_OF / (2 * len(support))
-    lower = scipy.special.betaincinv(np.maximum(support, 1), n - support + 1, tail)
-    upper = scipy.special.betaincinv(support + 1, np.maximum(n - support, 1), 1 - tail)
-    found: Floats = np.stack([np.where(support > 0, lower, 0.0), np.where(support < n, upper, 1.0)])
-    return found
+    return np.stack([least_probability(support, n, tail), largest_probability(support, n, tail)])
 
 
 def _largest(found: Floats) -> Integers:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from analyses.distribution.estimates import kernels
 from analyses.distribution.estimates.wave_operator import Floats, WaveOperator
+from dp.cost import binomial
 from dp.local_mechanism.wave import Wave
 from entropy import KeyStream
 
@@ -203,12 +204,9 @@ def uniforms(stream: KeyStream, size: int) -> Floats:
 
 def _thinned(counts: Floats) -> list[Floats]:
     """Divide the responses into parts, each response independently."""
-    from scipy.stats import binom  # takes a second to import, and a service does nothing else with it
-
     stream, left, parts = uniform_stream("thinning"), counts, []
     for n_left in range(_FOLDS, 1, -1):
-        part = np.asarray(binom.ppf(uniforms(stream, len(counts)), left, 1 / n_left), dtype=np.float64)
-        part = np.where(left > 0, part, 0.0)
+        part = binomial.quantile(uniforms(stream, len(counts)), left, 1 / n_left)
         parts.append(part)
         left = left - part
     return [*parts, left]
