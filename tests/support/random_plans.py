@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from analyses.clustering.plan import ESTIMATORS
 from analyses.distribution.methods import METHODS
 from analyses.job.job import Job, JobError
+from analyses.job.matching import MatchingSchema
 from analyses.job.plan import Plan
 from analyses.job.ratings import RatingsSchema, digest_of_items
 from analyses.job.schema import BlockSchema, ColumnSchema
@@ -126,6 +127,10 @@ def _joint_sums(draw: Draw, parties):
     return _reals(draw, parties), {}
 
 
+def _joint_count(draw: Draw, parties):
+    return _reals(draw, parties), {"bins": draw(st.sampled_from([None, "auto", 1 << 20]))}
+
+
 def _cross_table(draw: Draw, parties):
     return _whole(draw, parties, 3), {}
 
@@ -216,7 +221,7 @@ DRAWN: dict[str, Callable[[Draw, tuple[str, ...]], tuple[dict[str, Brought], dic
     "clustering": _clustering,
     "cross-table": _cross_table,
     "distribution": _distribution,
-    "joint-count": _joint_sums,
+    "joint-count": _joint_count,
     "joint-mean": _joint_sums,
     "joint-sum": _joint_sums,
     "least-squares": _least_squares,
@@ -234,16 +239,20 @@ DRAWN: dict[str, Callable[[Draw, tuple[str, ...]], tuple[dict[str, Brought], dic
 
 
 def _may_protect_persons(analysis: str, parameters: dict[str, Any]) -> bool:
-    return analysis not in ("clustering", "distribution", "matrix-factorization") and parameters.get("method") not in (
-        "threshold",
-        "subsampled",
-    )
+    if analysis in ("clustering", "distribution", "matrix-factorization") or parameters.get("bins"):
+        return False
+    return parameters.get("method") not in ("threshold", "subsampled")
 
 
 def _schema(party: str, brought: Brought, most: int) -> BlockSchema:
     if isinstance(brought, RatingsSchema):
         return BlockSchema(party=party, rows=ROWS, ratings=brought)
     return BlockSchema(party=party, columns=brought, has_ids=True, rows=ROWS, most_rows_per_person=most)
+
+
+def _told_apart(schema: BlockSchema) -> BlockSchema:
+    """Return a schema of a table whose rows have ids of other tables' people."""
+    return schema.model_copy(update={"has_ids": False, "matching": MatchingSchema(recipe=(("trim",),))})
 
 
 @st.composite
@@ -273,6 +282,7 @@ def plans(draw, analysis: str) -> Plan:
     )
     most = draw(st.integers(1, 5))
     schemas = [_schema(p, columns[p], most) for p in parties]
+    schemas = [*map(_told_apart, schemas)] if parameters.get("bins") else schemas
     try:
         return analysis_of(job).plan(job, schemas)
     except JobError:

@@ -15,6 +15,8 @@ from party_federation import Federation
 
 from analyses.clustering.estimators.fm_sketch import UNIT_AGAINST_COORDINATOR
 from analyses.job.job import Job
+from analyses.job.matching import MatchingSchema
+from analyses.job.row_ids import digests_of_ids
 from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
 from analyses.registry import ANALYSES
 from dp.cost.views import EVENT_UNIT, PERSON_AT_PARTY_UNIT, RATING_UNIT, ROW_UNIT, UNIT
@@ -26,6 +28,7 @@ ROWS = (1, 100)
 ANY = Policy(automatic=Rules(max_epsilon_per_job=1e6), limits=Rules(withstand_coalition=0))
 OPTIONS = {"accept_no_protection_against_parties": True, "sketches": 64}
 STEPS = {"label": "telco.label", "method": "gradient", "iterations": 2, "sampling_rate": 0.5, "weight_norm": 2.0}
+MATCHING = MatchingSchema(recipe=(("trim",),))
 FEW = {"k": 1, "k_local": 3}
 X, CODE, LABEL, RATED = ("x0", "x1"), ("code",), ("label",), ()
 PROGRAM = [
@@ -56,6 +59,7 @@ JOBS = {
     "cross-table": (CODE, {}),
     "circuit": (CODE, {"program": PROGRAM}),
     "joint-count": (X, {}),
+    "joint-count bins": (X, {"bins": "auto"}),
     "joint-mean": (X, {}),
     "joint-sum": (X, {}),
     "pattern-count": (CODE, {}),
@@ -110,6 +114,9 @@ def table_of(party, columns, make, name):
     weights = {"x1": (0.0, 4.0)} if name == "secure-mean weighted" else {}
     shown = tuple(ColumnSchema(name=c, lower=low, upper=up) for c in columns for low, up in [{**BOUNDS, **weights}[c]])
     values = make(np.random.default_rng(len(party)), len(columns))
+    if name == "joint-count bins":
+        ids = digests_of_ids([[f"{party if at % 2 else ''}{at}" for at in range(len(values))]])
+        return Table(BlockSchema(party=party, columns=shown, rows=ROWS, matching=MATCHING), values, ids=ids)
     schema = BlockSchema(party=party, columns=shown, has_ids=True, rows=ROWS)
     return Table(schema, values, digest_of_ids(map(str, range(len(values)))))
 
