@@ -40,7 +40,7 @@ def quantile(levels: Floats, n: ArrayLike, probability: float) -> Floats:
     Args:
         levels: between 0 and 1, both excluded, any shape.
         n: trials, whole numbers from 0 on, of that shape.
-        probability: of a hit, between 0 and 1, both excluded.
+        probability: chance of a hit, between 0 and 1, both excluded.
 
     Returns:
         whole numbers, 0 .. n, the shape of `levels`.
