@@ -12,6 +12,9 @@ as likely, and sends nothing any more.
 The devices' process notes what noise each device drew. The answer must be, bit for bit, what one process makes of the
 survivors' ratings and that noise, round after round; else this fails. Beside it stands how far the released offsets, or
 in the form sgd the embeddings, are from those of the same rounds without any noise.
+
+A thousand devices that share two cores take 24 minutes in the form sgd with `--grace-s 40`: ten of them are the grace
+of fifteen stages, each of which waits in full where somebody is gone, and less than two the comparison.
 """
 
 import argparse
@@ -177,6 +180,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     survivors = [one["survivors"] for one in answer["rounds"]]
     declared = DeclaredRatings(options.items, *BOUNDS, most=options.items)
     ratings = {name: used.ratings(declared, question.middle) for name, used in held.items()}
+    sys.stderr.write("compared with one process\n")
     same, exact = (central(question, ratings, survivors, drawn, noisy=noisy) for noisy in (True, False))
     if (answer["offsets"], answer["vectors"]) != (same.offsets_q.tolist(), same.vectors_q.tolist()):
         raise WrongSumError("the model is not that of the survivors' ratings and noise")
@@ -241,6 +245,9 @@ async def _measure(
             async for happening in ask(name, channel, "sum", question.canonical_json()):
                 if isinstance(happening, StageReport):
                     reports.append(happening)
+                    sys.stderr.write(
+                        f"{happening.stage}: {happening.seconds:.0f} s, {len(happening.missing)} missing\n"
+                    )
                 elif isinstance(happening, Result):
                     answer = json.loads(happening.result_json)
                 elif isinstance(happening, Failed):
