@@ -5,11 +5,12 @@ A page of `docs/analyses/` is written by hand down to the line `NUMBERS`; what f
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from analyses.registry import OFFERED
-from bench.analyses import claims, clustering_figures, primitives_figures
+from bench.analyses import claims, clustering_figures, matrix_factorization, primitives_figures
 from bench.analyses.claims import Verdict
 from bench.analyses.table import Row, cells, of_metrics
 from bench.analyses.targets import target_lines
@@ -76,7 +77,8 @@ def _index(docs: Path) -> str:
 
 def verdicts(rows: list[Row]) -> list[Verdict]:
     """Return the verdicts on all claims, those of figures last."""
-    return [*claims.verdicts(rows), *primitives_figures.verdicts(rows), *clustering_figures.verdicts(rows)]
+    of_figures = (matrix_factorization, primitives_figures, clustering_figures)
+    return [*claims.verdicts(rows), *chain.from_iterable(one.verdicts(rows) for one in of_figures)]
 
 
 def _claims(kept: Kept, name: str) -> Iterator[str]:

@@ -131,6 +131,7 @@ def dp_sgld(
     sampling_rate: float = 0.05,
     largest: float = 5.0,
     ridge: float = 1.0,
+    size: float = 1.0,
 ) -> Fitted:
     """Return one sample of a tempered posterior by Langevin steps [Liu15]: exp(-epsilon / (4 R^2) sum of losses).
 
@@ -140,7 +141,7 @@ def dp_sgld(
     weight = epsilon / (4 * largest**2)
     u, v = _start(ratings.n_rows, rank, largest, rng), _start(ratings.n_columns, rank, largest, rng)
     for step in range(n_steps):
-        rate = 0.05 / (1 + 50 * weight) / (1 + step) ** 0.33
+        rate = 0.05 * size / (1 + 50 * weight) / (1 + step) ** 0.33
         sample = np.flatnonzero(rng.random(ratings.n_ratings) < sampling_rate)
         i, j = ratings.rows[sample], ratings.columns[sample]
         residual = weight / sampling_rate * (ratings.deviations[sample] - np.einsum("ij,ij->i", u[i], v[j]))[:, None]

@@ -210,9 +210,11 @@ def local(data: Data, epsilon: float | None, seed: int) -> float:
     return data.error(predicted(data, run(plan, Estimates(PRIOR), members).model))
 
 
-def vertical(*, own: bool) -> Callable[[Data, float | None, int], float]:
+def vertical(*, own: bool, **changes: Any) -> Callable[..., float]:
+    changes = {"setting": "vertical", "unit": "rating", "n_rounds": 1, **changes}
+
     def measured(data: Data, epsilon: float | None, seed: int, n_parties: int = 10) -> float:
-        plan = plan_of(data, epsilon, Members(n_parties, 0, n_parties), setting="vertical", unit="rating", n_rounds=1)
+        plan = plan_of(data, epsilon, Members(n_parties, 0, n_parties), **changes)
         entropy, prior, train = InsecureTestEntropy(f"{seed}"), VerticalPrior(PRIOR), data.train
         owners = []
         for k in range(n_parties):
@@ -231,7 +233,8 @@ def vertical(*, own: bool) -> Callable[[Data, float | None, int], float]:
             if own:
                 result[here] = owner.own_choice(found.opened, data.bounds).fitted.predict(i, j)
             else:
-                result[here] = model.offsets[j] + found.users.offsets[i]
+                u = found.users
+                result[here] = model.offsets[j] + u.offsets[i] + (model.vectors[j] * u.vectors[i]).sum(axis=1)
         return data.error(result)
 
     return measured

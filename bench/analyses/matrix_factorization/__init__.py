@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Iterator
 
-from bench.analyses.matrix_factorization import figures, printed, tables
+from bench.analyses.matrix_factorization import at_size, figures, printed, tables
+from bench.analyses.matrix_factorization.said import verdicts
 from bench.analyses.table import Row
+
+__all__ = ["parts", "verdicts"]
 
 
 def parts() -> dict[str, Callable[[bool], Iterator[Row]]]:
     """Return what is measured, part by part."""
-    return {**tables.parts(), **figures.parts(), **printed.parts()}
+    return {**tables.parts(), **figures.parts(), **printed.parts(), **at_size.parts()}

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from bench.analyses.matrix_factorization import rivals
 from bench.analyses.table import Row
@@ -102,29 +101,15 @@ def in_the_middle(quick: bool) -> Iterator[Row]:
             yield _row(5, f"unit {unit}, s = 1", epsilon, private=ours, others=others)
 
 
-def by_genre() -> Any:
-    """Return an owner of each item of MovieLens: the first of its genres that has one."""
-    file = factors.SETS["movielens-100k"][0]
-    places = np.unique(bundled.read(file)["item"].to_numpy())
-    table = pl.DataFrame({"item": places}).join(bundled.read("movielens_100k/items"), on="item", how="left")
-    genres = table.select(table.columns[3:]).fill_null(0).to_numpy()
-    _, owners = np.unique(np.argmax(genres > 0, axis=1), return_inverse=True)
-    return owners
-
-
 def rounds(quick: bool) -> Iterator[Row]:
-    """Yield figure 6: how often owners meet, T T' = 50, and how items are split."""
+    """Yield figure 6: how often owners meet, T T' = 50."""
     sets = _sets(quick)
-    epsilon = EPSILONS[0]
-    splits = {"s = 10, random": _split(10)}
-    if data_set() == "movielens-100k" and not quick:
-        splits["by genre"] = by_genre()
-    for name, owner_of in splits.items():
-        local = tuned(partial(descents.vertical, epsilon=epsilon, owner_of=owner_of, together=False), sets)["mse"]
-        for steps in ROUNDS if "random" in name else ROUNDS[1:2]:
-            run = partial(descents.vertical, epsilon=epsilon, owner_of=owner_of, steps=steps)
-            what = f"unit rating, {name}, T = {steps[0]}, T' = {steps[1]}"
-            yield _row(6, what, epsilon, private=tuned(run, sets)["mse"], others={LOCAL_ONLY: local})
+    epsilon, owner_of = EPSILONS[0], _split(10)
+    local = tuned(partial(descents.vertical, epsilon=epsilon, owner_of=owner_of, together=False), sets)["mse"]
+    for steps in ROUNDS[: 1 if quick else None]:
+        run = partial(descents.vertical, epsilon=epsilon, owner_of=owner_of, steps=steps)
+        what = f"unit rating, s = 10, random, T = {steps[0]}, T' = {steps[1]}"
+        yield _row(6, what, epsilon, private=tuned(run, sets)["mse"], others={LOCAL_ONLY: local})
 
 
 def owners(quick: bool) -> Iterator[Row]:

@@ -39,7 +39,7 @@ def gradient_clipping(
     z = _multiplier(epsilon, n_steps, of.sampling_rate)
     train = data.train
     if of_users:
-        train = train.trimmed(of.theta, KeyStream(data.entropy("trimming").read(32)))
+        train = _trimmed(data, of.theta)
     options: dict[str, Any] = {
         "n_steps": n_steps,
         "sampling_rate": of.sampling_rate,
@@ -70,7 +70,7 @@ def syn_sgd(
     """Return the error of HFL-synSGD: every party noises its clipped gradients in each step, and these are summed."""
     of = shape or Shape(RANK, THETA["horizontal"], 1.0)
     z = _multiplier(epsilon, n_steps, of.sampling_rate)
-    train = data.train.trimmed(of.theta, KeyStream(data.entropy("trimming").read(32)))
+    train = _trimmed(data, of.theta)
     options: dict[str, Any] = {
         "n_steps": n_steps,
         "sampling_rate": of.sampling_rate,
@@ -97,18 +97,25 @@ def local_descent(data: Positive, size: float, *, n_parties: int, n_steps: int, 
     return {"mse": errors[-1], "best": min(errors)}
 
 
-def sgld(data: Positive, _size: float, *, epsilon: float, unit: str = "rating") -> dict[str, float]:
+def sgld(
+    data: Positive, size: float, *, epsilon: float, unit: str = "rating", n_steps: int = 200, shape: Shape | None = None
+) -> dict[str, float]:
     """Return the error of DP-SGLD; a user of theta ratings costs theta times one rating."""
-    part, share = (1, data.train) if unit == "rating" else (THETA["vertical"], _trimmed(data))
-    return _measured(data, descent.dp_sgld(share, RANK, epsilon / part, data.rng(), n_steps=200))
+    of = shape or Shape(RANK, THETA["vertical"], 0.05)
+    part, share = _of_unit(data, unit, of.theta)
+    options: dict[str, Any] = {"n_steps": n_steps, "sampling_rate": of.sampling_rate, "size": size}
+    return _measured(data, descent.dp_sgld(share, of.rank, epsilon / part, data.rng(), **options))
 
 
-def perturbed_objective(data: Positive, _size: float, *, epsilon: float, unit: str = "rating") -> dict[str, float]:
-    """Return the error of objective perturbation, about the middle of the ratings."""
-    part, share = (1, data.train) if unit == "rating" else (THETA["vertical"], _trimmed(data))
+def perturbed_objective(
+    data: Positive, size: float, *, epsilon: float, unit: str = "rating", shape: Shape | None = None
+) -> dict[str, float]:
+    """Return the error of objective perturbation, about the middle of the ratings, with `size` times a ridge of 10."""
+    of = shape or Shape(RANK, THETA["vertical"], 1.0)
+    part, share = _of_unit(data, unit, of.theta)
     centre = SETS[data.name][1]
     centred = replace(share, deviations=share.deviations - centre)
-    fitted = objective_perturbation(centred, RANK, epsilon / part, data.rng())
+    fitted = objective_perturbation(centred, of.rank, epsilon / part, data.rng(), ridge=10.0 * size)
     return {"mse": data.error(centre + fitted.predict(*data.test[:2]))}
 
 
@@ -140,8 +147,13 @@ def alone(data: Positive, *, by_items: Split | None = None, n_parties: int = 10)
     return min(errors)
 
 
-def _trimmed(data: Positive) -> Ratings:
-    return data.train.trimmed(THETA["vertical"], KeyStream(data.entropy("trimming").read(32)))
+def _of_unit(data: Positive, unit: str, theta: int) -> tuple[int, Ratings]:
+    """Return how many ratings are a unit, and the ratings that are used."""
+    return (1, data.train) if unit == "rating" else (theta, _trimmed(data, theta))
+
+
+def _trimmed(data: Positive, theta: int) -> Ratings:
+    return data.train.trimmed(theta, KeyStream(data.entropy("trimming").read(32)))
 
 
 def _measured(data: Positive, fitted: Fitted) -> dict[str, float]:

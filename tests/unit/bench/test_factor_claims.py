@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench.analyses.claims import verdicts
-from bench.analyses.matrix_factorization import figures, printed, rivals, tables
+from bench.analyses.matrix_factorization import at_size, figures, printed, rivals, tables, verdicts
 from bench.analyses.table import Row
 from bench.utility import descents, factor_jobs, factor_peers, factor_speed
 from bench.utility.descents import Positive, tuned
@@ -99,6 +98,38 @@ def test_claims_in_the_printed_setting_are_judged_by_rows_of_that_setting_and_no
     assert verdict([*rows, ours], f"{than_alone}, within 2 %").holds
     (strict,) = [v for v in verdicts([*rows, ours]) if v.claim.endswith(than_alone)]
     assert (strict.holds, strict.numbers[:17]) == (False, "0 of 1 settings; ")
+
+
+def test_a_split_by_category_is_compared_with_one_at_random_and_more_owners_with_fewer():
+    def printed_row(figure, what, private, alone):
+        found = row(0, what, private, **{figures.LOCAL_ONLY: alone})
+        return replace(found, analysis=printed.analysis(figure))
+
+    rows = [
+        printed_row("6", "unit rating, s = 18, random, T = 100, T' = 10", 1.0, 1.2),
+        printed_row("6, by category", "unit rating, s = 18, by category, T = 100, T' = 10", 1.06, 1.2),
+        *(printed_row("7", f"unit rating, s = {n}", error, 1.05) for n, error in ((2, 1.1), (5, 1.0), (10, 1.01))),
+    ]
+    found = verdict(rows, "18 owners err alike with items by category and at random (within 5 %), unit rating")
+    assert (found.holds, found.numbers) == (False, "0 of 1 settings; the larger to the smaller: 1.06 to 1")
+    found = verdict(rows, "the more owners the less error, unit rating")
+    assert (found.holds, found.numbers[:17]) == (False, "1 of 2 settings; ")
+    assert (
+        "4 of 5 settings"
+        in verdict(rows, "100K: together owners err less than each alone with privacy, unit rating").numbers
+    )
+    worse = [replace(one, private=one.private + 1, others={figures.LOCAL_ONLY: 3.0}) for one in rows]
+    assert verdict(worse, "the more owners the less error, unit rating").text.startswith("no verdict: not decidable")
+
+
+def test_with_made_up_ratings_a_constant_of_theirs_decides_whether_there_is_a_verdict():
+    def found(ours, constant):
+        others = {figures.CLIP: 1.1, at_size.ONE_CONSTANT: constant}
+        return verdict([replace(row(0, "unit rating, s = 1", ours, **others), analysis=at_size.ANALYSIS)], "made-up")
+
+    assert found(1.0, 1.05).holds
+    assert found(1.2, 1.05).text.startswith("no verdict: not decidable on this data")
+    assert found(1.2, 1.15).text == "**does not hold**"
 
 
 def test_sizes_of_steps_are_climbed_in_both_directions_until_both_neighbours_are_worse():
