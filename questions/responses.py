@@ -66,8 +66,9 @@ class SurveyQuestion(DistributionParams, Question):
         analysis: the name of the analysis.
         record: each device's `[[records]]` says where it keeps this.
         range: range of the number; values outside it count as its nearer end.
-        buckets, method, bins, fine, half_width, top, centre, estimate, tau, smoothing, queries, quantiles: see
-            `DistributionParams`.
+        buckets, method, bins, fine, half_width, top, centre, second, cells, rectangles, estimate, tau, smoothing,
+            queries, quantiles: see `DistributionParams`. Of a `grid` the record has two numbers, in their order, and
+            the expected number of responses is `responses`.
         epsilon: epsilon of one response, at delta 0.
         delta: at which the report states what a response costs; the promise at delta 0 holds whatever it is.
         until: the survey ends then, by the coordinator's clock. No decision of a device depends on it.
@@ -95,11 +96,24 @@ class SurveyQuestion(DistributionParams, Question):
     @model_validator(mode="after")
     def _can_be_answered(self) -> Self:
         self.check_grid()
+        self._settle_cells()
         if self.round >= self.rounds:
             raise ValueError(f"round: must be below {self.rounds}, the number of rounds")
         if (self.rounds > 1) != bool(self.series):
             raise ValueError("series: several rounds have a series, and one alone has none")
         return self
+
+    def _settle_cells(self) -> None:
+        """State how many cells a grid has, where the analyst does not: everybody reads it in the question's text."""
+        if self.n_values == 1 or self.cells is not None:
+            return
+        if self.responses == MAX_RESPONSES or self.rounds > 1:
+            raise ValueError("cells: state how many; only those of one survey alone follow from its `responses`")
+        try:
+            found = self.with_cells(Odds.of_epsilon(self.epsilon), self.responses).cells
+        except CalibrationError as error:
+            raise ValueError(f"epsilon: {error}") from error
+        object.__setattr__(self, "cells", found)
 
     def check(self) -> None:
         """See `Question`: there must be such a mechanism."""
@@ -122,13 +136,19 @@ class SurveyQuestion(DistributionParams, Question):
         return JobCost.of(self.inquiry.response.events, MEMBER_UNIT, MAX_RESPONSES)
 
     def input_of(self, values: NDArray[np.float64]) -> Input:
-        """Return what the numbers of a record say: the input of its one finite number, else the empty one."""
-        if values.shape != (1,):
-            return Input(self.inquiry.empty, not_used_because=f"it has {values.size} values; a survey asks for one")
-        if not np.isfinite(values[0]):
-            return Input(self.inquiry.empty, not_used_because="its value is not a finite number")
-        places, n_clipped = self.inquiry.inputs_of(values)
-        return Input(int(places[0]), n_clipped > 0)
+        """Return what the numbers of a record say: the input of its finite ones, else the empty one."""
+        if values.shape != (self.n_values,):
+            return Input(self.inquiry.empty, not_used_because=f"it has {values.size} values; {self.asks_for}")
+        if not np.isfinite(values).all():
+            whose = "its value" if self.n_values == 1 else "one of its values"
+            return Input(self.inquiry.empty, not_used_because=f"{whose} is not a finite number")
+        places, n_clipped = self.inquiry.inputs_of(values[None, :])
+        return Input(int(places[0]), bool(n_clipped.any()))
+
+    @property
+    def asks_for(self) -> str:
+        """How many numbers of a record are asked about, in words."""
+        return "a survey asks for one" if self.n_values == 1 else f"a survey by {self.method} asks for {self.n_values}"
 
     def privacy_report(self, n_responses: int = 0, *, with_analyst: bool = True) -> dict[str, Any]:
         """Return the cost of a response in both views, which are equal: its noise is the device's alone.
@@ -180,10 +200,12 @@ class AskedQuestion(Asked):
         question, mechanism = self.question, self.question.inquiry.response
         if takes_choices(mechanism):
             raise JobError(f"method: {question.method} makes a new choice for each question; the record is fixed")
-        names = {"record", "range", "buckets", "method", "bins", "fine", "epsilon", "centre"}
+        names = {"record", "range", "buckets", "method", "bins", "fine", "epsilon", "centre", "second", "cells"}
         tree = question.model_dump(mode="json", include=names) | {"favoured": question.inquiry.favoured}
         if not question.entry.is_binned:
             tree["bins"] = SurveyQuestion.model_fields["bins"].default
+        if question.n_values > 1:
+            tree["buckets"] = SurveyQuestion.model_fields["buckets"].default
         usual = question.model_copy(update={"half_width": None, "top": None})
         if isinstance(mechanism, Wave) and mechanism != mechanism_of(usual, question.inquiry.odds):
             tree["window"] = [mechanism.half_width, mechanism.window.count(max(mechanism.window))]

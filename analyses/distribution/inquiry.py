@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from analyses.distribution.methods import METHODS, Answered, Mechanism, Method, Way
+from analyses.distribution.pairs import LEAST_PARTS, PairGrid, usual_parts
 from analyses.job.job import Finite, PublicModel
 from analyses.rows.grid import Grid
 from dp.local_mechanism.odds import MAX_INPUTS, Odds
@@ -29,6 +30,11 @@ MAX_HALF_WIDTH = 0.5
 MAX_BINS = 1024
 """Largest number of bins: an estimate from hashes looks at each response for each bin."""
 
+Parts = Annotated[int, Field(ge=1, le=MAX_BINS)]
+
+_NOT_SHOWN = Field(exclude_if=lambda value: value is None)
+_RECTANGLES = Field(exclude_if=lambda value: value is None, max_length=MAX_RANGES)
+
 _ONE_BYTE = 256
 
 
@@ -43,7 +49,7 @@ class DistributionParams(PublicModel):
             mean alone (`sign`); about a bin by randomized response among all bins (`direct`), by its hash (`hashed`),
             by whichever of the two has the smaller variance (`bins`), or by one bit (`hadamard`); about a level of a
             tree; about a Haar coefficient; about the first bits of the bucket's number, for the frequent ones of very
-            many (`prefixes`). Or `masked`: rows do not answer, the parties' counts are added up under
+            many (`prefixes`); about the cell of a grid over two numbers (`grid`). Or `masked`: rows do not answer, the parties' counts are added up under
             masks. `analyses.distribution.methods` has an entry for each.
         bins: number of bins, for the methods about bins; it divides the buckets. Of a category with k values, coded 0
             to k - 1, `range` is 0 to k, and buckets and bins are k.
@@ -54,6 +60,11 @@ class DistributionParams(PublicModel):
         top: part of a trapezoid's window that is flat: its upper side to its lower one. By default a half.
         centre: a number c of the range: `sign` answers about (x - c)^2 in the place of x, so it tells the variance
             about c. The JSON of other questions does not show the field.
+        second: of `grid`, range of the second number, as `range` is of the first. By default the bounds of the columns.
+        cells: of `grid`, into how many parts of equal length either range is divided. By default both into as many as
+            `analyses.distribution.pairs.usual_parts` says of the responses that are expected.
+        rectangles: of `grid`, lower and upper end of the first number and of the second one, whose probability the
+            result states. The JSON of other questions shows none of these three fields.
         estimate: how a distribution is made of what was answered, of `Method.ways`; by default the first of them.
         tau: plain expectation maximisation (`em`) ends where a map raises the log likelihood of all responses by less.
             By default e^epsilon / 1000.
@@ -70,6 +81,9 @@ class DistributionParams(PublicModel):
     half_width: Annotated[Finite, Field(gt=0, le=MAX_HALF_WIDTH)] | None = None
     top: Annotated[Finite, Field(ge=0, le=1)] | None = None
     centre: Annotated[Finite | None, Field(exclude_if=lambda centre: centre is None)] = None
+    second: Annotated[Range | None, _NOT_SHOWN] = None
+    cells: Annotated[tuple[Parts, Parts] | None, _NOT_SHOWN] = None
+    rectangles: Annotated[tuple[tuple[Finite, Finite, Finite, Finite], ...] | None, _RECTANGLES] = None
     estimate: Way | None = None
     tau: Annotated[Finite, Field(gt=0)] | None = None
     smoothing: Annotated[int, Field(ge=1, le=100)] | Literal["auto"] = "auto"
@@ -89,7 +103,28 @@ class DistributionParams(PublicModel):
     @property
     def n_inputs(self) -> int:
         """Number of parts of the range that rows are told apart by, before they are randomized or counted."""
+        if self.n_values > 1:
+            return self.pairs.n_cells
         return self.bins if self.entry.is_binned else self.fine or self.buckets
+
+    @property
+    def n_values(self) -> int:
+        """How many numbers of a row are asked about."""
+        return self.entry.n_values
+
+    @property
+    def pairs(self) -> PairGrid:
+        """The cells of a `grid`; both ranges and how many cells there are must be known."""
+        assert self.second is not None
+        assert self.cells is not None
+        first, second = self.cells
+        return PairGrid((Grid(*self.known_range, first), Grid(*self.second, second)))
+
+    def with_cells(self, odds: Odds, n_responses: int) -> Self:
+        """Return these parameters with as many cells as a `grid` has by default, where they do not say how many."""
+        if self.n_values == 1 or self.cells is not None:
+            return self
+        return self.model_copy(update={"cells": (usual_parts(odds, n_responses),) * 2})
 
     def check_grid(self) -> None:
         """Refuse parts of the range that do not fit each other, and what the method has not. The range must be known.
@@ -100,10 +135,10 @@ class DistributionParams(PublicModel):
         lower, upper = self.known_range
         if self.buckets > MAX_INPUTS and self.method != "prefixes":
             raise ValueError(f"buckets: {self.method} has at most {MAX_INPUTS}; only prefixes has more")
-        Grid(lower, upper, max(self.n_inputs, self.buckets))
+        Grid(lower, upper, self.buckets if self.n_values > 1 else max(self.n_inputs, self.buckets))
         if self.entry.is_binned and self.buckets % self.bins:
             raise ValueError(f"bins: {self.bins} bins do not divide {self.buckets} buckets")
-        for name in ("fine", "half_width", "top", "centre"):
+        for name in ("fine", "half_width", "top", "centre", "second", "cells", "rectangles"):
             if getattr(self, name) is not None and name not in self.entry.options:
                 those = ", ".join(other for other, method in METHODS.items() if name in method.options)
                 raise ValueError(f"{name}: {self.method} has none; only {those}")
@@ -112,14 +147,39 @@ class DistributionParams(PublicModel):
         if self.fine is not None and self.fine % self.buckets:
             raise ValueError(f"fine: {self.fine} is no multiple of {self.buckets} buckets")
         self._check_estimate()
+        self._check_pairs()
         for start, end in self.queries:
             if not lower <= start < end <= upper:
                 raise ValueError(f"queries: {start:g} to {end:g} is no range within the one asked about")
+
+    def _check_pairs(self) -> None:
+        if self.n_values == 1:
+            return
+        if self.second is None:
+            raise ValueError(f"second: {self.method} asks about two numbers, so it needs the range of the second")
+        if self.cells is not None and not 1 < self.cells[0] * self.cells[1] <= MAX_BINS:
+            raise ValueError(
+                f"cells: {self.cells[0]} x {self.cells[1]} cells are not 2 to {MAX_BINS}: an estimate looks at each "
+                "response for each cell, and noise in so many hides their shares"
+            )
+        sides, n_parts = {"range": self.known_range, "second": self.second}, self.cells or (LEAST_PARTS, LEAST_PARTS)
+        for (name, ends), n in zip(sides.items(), n_parts, strict=True):
+            try:
+                Grid(*ends, n)
+            except ValueError as error:
+                raise ValueError(f"{name}: {str(error).partition(': ')[2]}") from error
+        for start, end, second_start, second_end in self.rectangles or ():
+            for (lower, upper), ends in zip(sides.values(), ((start, end), (second_start, second_end)), strict=True):
+                if not lower <= ends[0] < ends[1] <= upper:
+                    what = f"{ends[0]:g} to {ends[1]:g} is no range within {lower:g} to {upper:g}"
+                    raise ValueError(f"rectangles: {what}")
 
     def _check_estimate(self) -> None:
         ways = self.entry.ways
         if self.estimate is not None and self.estimate not in ways:
             raise ValueError(f"estimate: {self.method} has {', '.join(ways) or 'none: it makes no distribution'}")
+        if self.queries and self.n_values > 1:
+            raise ValueError(f"queries: {self.method} has rectangles in their place")
         if self.queries and not ways:
             raise ValueError(f"queries: {self.method} makes no distribution")
         if self.tau is not None and self.way != "em":
@@ -201,12 +261,19 @@ class Inquiry:
         """Length of a response as it travels."""
         return 1 if self.n_outputs <= _ONE_BYTE else 2
 
-    def inputs_of(self, values: NDArray[np.float64]) -> tuple[Integers, int]:
-        """Return the input of each value, and how many values lay outside the range. Private.
+    def inputs_of(self, values: NDArray[np.float64]) -> tuple[Integers, Integers]:
+        """Return the input of each row, and how many values of each number lay outside its range. Private.
 
         Args:
-            values: shape (rows,), finite.
+            values: shape (rows, numbers), or (rows,) of one number, finite.
         """
+        params = self.params
+        if params.n_values > 1:
+            return params.pairs.places(values)
+        places, n_clipped = self._inputs_of(values.reshape(-1))
+        return places, np.array([n_clipped])
+
+    def _inputs_of(self, values: NDArray[np.float64]) -> tuple[Integers, int]:
         params = self.params
         if params.centre is not None:
             clipped = np.clip(values, *params.known_range)

@@ -180,12 +180,15 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> DistributionPlan:
         params = DistributionParams.model_validate(job.parameters)
     except ValidationError as error:
         raise parameters_error(error, DistributionParams) from None
-    columns = [schema.columns[0] for schema in schemas]
-    if params.range is None:
-        bounds = {(column.lower, column.upper) for column in columns}
-        if len(bounds) > 1:
-            raise JobError("parameters.range: the columns have different bounds, so say which range is asked about")
-        params = params.model_copy(update={"range": bounds.pop()})
+    _check_columns(schemas, params.n_values)
+    for at, name in enumerate(("range", "second")[: params.n_values]):
+        if getattr(params, name) is None:
+            bounds = {(schema.columns[at].lower, schema.columns[at].upper) for schema in schemas}
+            if len(bounds) > 1:
+                raise JobError(
+                    f"parameters.{name}: the columns have different bounds, so say which range is asked about"
+                )
+            params = params.model_copy(update={name: bounds.pop()})
     try:
         params.check_grid()
     except ValueError as error:
@@ -200,6 +203,7 @@ def plan(job: Job, schemas: Sequence[BlockSchema]) -> DistributionPlan:
     else:
         try:
             odds = _odds(job.privacy)
+            params = params.with_cells(odds, sum(schema.rows[1] for schema in schemas if schema.rows is not None))
             mechanism_of(params, odds)
         except CalibrationError as error:
             raise JobError(f"privacy, parameters: {error}") from error
@@ -215,7 +219,12 @@ def _check_schemas(job: Job, schemas: tuple[BlockSchema, ...]) -> None:
     if tuple(schema.party for schema in schemas) != job.members:
         raise JobError("the schemas are not those of the members of the job")
     for schema in schemas:
-        if len(schema.columns) != 1:
-            raise JobError(f"inputs: {schema.party} must bring exactly one column; name it in `columns`")
         if schema.rows is None or schema.rows[1] > MAX_SLOTS:
             raise JobError(f"inputs: the table of {schema.party} must declare its rows, at most {MAX_SLOTS} of them")
+
+
+def _check_columns(schemas: Sequence[BlockSchema], n_values: int) -> None:
+    for schema in schemas:
+        if len(schema.columns) != n_values:
+            what = "one column; name it" if n_values == 1 else f"{n_values} columns; name them"
+            raise JobError(f"inputs: {schema.party} must bring exactly {what} in `columns`")

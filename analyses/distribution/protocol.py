@@ -111,16 +111,17 @@ async def _add_counts(session: Session, plan: DistributionPlan, table: Table) ->
     return _report(table, n_clipped)
 
 
-def _report(table: Table, n_clipped: int) -> LocalReport:
-    return LocalReport(table.n_rows, {table.schema.columns[0].name: n_clipped}, 0)
+def _report(table: Table, n_clipped: Integers) -> LocalReport:
+    names = (column.name for column in table.schema.columns)
+    return LocalReport(table.n_rows, dict(zip(names, n_clipped.tolist(), strict=True)), 0)
 
 
-def inputs_of(plan: DistributionPlan, table: Table) -> tuple[Integers, int]:
-    """Return the input of each of my rows, and how many values lay outside the range. Private."""
+def inputs_of(plan: DistributionPlan, table: Table) -> tuple[Integers, Integers]:
+    """Return the input of each of my rows, and how many values of each column lay outside its range. Private."""
     return zeros_if_raised(
         table,
-        lambda: plan.inquiry.inputs_of(table.values[:, 0]),
-        lambda: (np.full(table.n_rows, plan.inquiry.empty), 0),
+        lambda: plan.inquiry.inputs_of(table.values),
+        lambda: (np.full(table.n_rows, plan.inquiry.empty), np.zeros(plan.params.n_values, dtype=np.int64)),
     )
 
 

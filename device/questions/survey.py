@@ -66,8 +66,10 @@ class SurveyDevice(QuestionDevice[AskedQuestion]):
             )
         if question.record not in self.records:
             raise JobError(f"record: {self.name} declares none called {question.record}")
-        if self.records[question.record].declared.length not in (None, 1):
-            raise JobError(f"record: {question.record} is declared with several values; a survey asks for one")
+        length, n_values = self.records[question.record].declared.length, question.n_values
+        if length not in (None, n_values):
+            how_many = "several values" if n_values == 1 else f"{length} values"
+            raise JobError(f"record: {question.record} is declared with {how_many}; {question.asks_for}")
         epsilon = question.inquiry.odds.pure_epsilon
         if question.epsilon < self.least_epsilon:
             what = f"epsilon is {question.epsilon:.3g}; at least {self.least_epsilon:g} here (policy.least_epsilon)"

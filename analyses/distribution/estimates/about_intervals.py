@@ -34,6 +34,10 @@ OF_PREFIXES = (
     "Responses about prefixes tell frequent values alone. Their intervals are of 95 % all at once, and about the "
     "distribution that the rows are from."
 )
+OF_CELLS = (
+    "Intervals are of 95 %, each about one share by itself, and about the distribution that the rows are from. That of a "
+    "rectangle that cuts cells reaches from the cells it covers to all it meets, as nobody knows where in them people are."
+)
 FEW_PREFIXES = "No frequent value is known: too few responses tell of some level, or the rows are hardly seen."
 
 
@@ -53,6 +57,8 @@ def about_intervals(params: DistributionParams, *, is_known: bool, is_part_known
         return OF_WAVES if params.way == "ems" else OF_EM
     if params.method == "prefixes":
         return OF_PREFIXES if is_part_known else FEW_PREFIXES
+    if params.n_values > 1 and is_part_known:
+        return OF_CELLS
     if params.way is None:
         return (OF_SIGNS if params.centre is None else OF_SQUARES) if is_part_known else FEW_SIGNS
     return OF_BINS if params.bins < params.buckets and is_part_known else FEW_RESPONSES

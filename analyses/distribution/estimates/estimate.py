@@ -27,13 +27,14 @@ from analyses.distribution.estimates.ways import made_distribution
 from analyses.distribution.inquiry import Inquiry
 from analyses.distribution.masked import estimate_tree, rows_error
 from analyses.distribution.methods import OfFrequencies, Oracle
+from analyses.distribution.pair_estimate import pair_shares
 from analyses.sums.tree_counts import TreeCounts
 from dp.local_mechanism.prefix_response import PrefixResponse
 from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave
 
 CLOSED = ("closed_mean", "closed_mean_error", "closed_variance", "closed_variance_error", "gain_of_a_response")
-OF_RESPONSES = (*CLOSED, "passes", "has_converged", "fit", "shares", "frequent")
+OF_RESPONSES = (*CLOSED, "passes", "has_converged", "fit", "shares", "frequent", "grid")
 """What only the responses by some mechanisms tell; None in the results of other methods."""
 
 
@@ -57,6 +58,9 @@ def estimated(inquiry: Inquiry, tally: Tally) -> dict[str, Any]:
     if isinstance(mechanism, PrefixResponse):
         assert isinstance(tally, PrefixTally)
         return _of_prefixes(inquiry, tally)
+    if inquiry.params.n_values > 1:
+        assert isinstance(mechanism, Oracle)
+        return _of_pairs(inquiry, mechanism, cast(FrequencyTally, tally))
     return _of_frequencies(inquiry, mechanism, cast(FrequencyTally, tally))
 
 
@@ -227,19 +231,33 @@ def _of_prefixes(inquiry: Inquiry, tally: PrefixTally) -> dict[str, Any]:
     if found is not None:
         values = lower + width * found.values.astype(np.float64)
         listed = np.column_stack([values, found.shares]).tolist()
+    rows = 0.0 if found is None else tally.n_responses * min(1.0, found.present)
+    return _without_distribution(inquiry, rows, is_known=listed is not None) | {"frequent": listed}
+
+
+def _without_distribution(inquiry: Inquiry, rows: float, *, is_known: bool) -> dict[str, Any]:
+    """Return the fields of `described` where a method tells no distribution of one number."""
     return {
         "analysis": "distribution",
         "method": inquiry.params.method,
-        "estimate": None,
-        "edges": [lower, upper],
+        "estimate": inquiry.params.way,
+        "edges": list(inquiry.params.known_range),
         **dict.fromkeys(("probabilities", "mean", "variance", "intervals")),
         "quantiles": [],
         "queries": [],
-        "about_intervals": about_intervals(inquiry.params, is_known=False, is_part_known=listed is not None),
-        "rows": 0.0 if found is None else tally.n_responses * min(1.0, found.present),
+        "about_intervals": about_intervals(inquiry.params, is_known=False, is_part_known=is_known),
+        "rows": rows,
         **dict.fromkeys(OF_RESPONSES),
-        "frequent": listed,
     }
+
+
+def _of_pairs(inquiry: Inquiry, oracle: Oracle, tally: FrequencyTally) -> dict[str, Any]:
+    """Return what is known of two numbers at once: as `described`, with `grid`, see `pair_shares`."""
+    params, raw = inquiry.params, tally.frequencies
+    whole, _ = made_distribution(params.way, raw)
+    found, is_known = pair_shares(params.pairs, oracle, raw, whole, tally.n_responses, params.rectangles or ())
+    rows = tally.n_responses * float(1 - whole[-1])
+    return _without_distribution(inquiry, rows, is_known=is_known) | {"grid": found}
 
 
 def _of_frequencies(inquiry: Inquiry, mechanism: OfFrequencies, tally: FrequencyTally) -> dict[str, Any]:

@@ -70,21 +70,30 @@ def sizes_of_levels(mechanism: OfFrequencies) -> tuple[int, ...]:
     return (mechanism.n_inputs,)
 
 
+def covariance_of(oracle: Oracle, f: Floats) -> tuple[Floats, Floats]:
+    """Return the diagonal D and the vector g of the covariance D - g g' of the scores of one response.
+
+    Args:
+        oracle: which was answered by.
+        f: distribution of the respondents over the inputs, shape (inputs,); of inputs with a sign, those with plus less
+            those with minus.
+    """
+    if isinstance(oracle, HadamardResponse):
+        return np.full(len(f), float(oracle.variance)), f
+    p, q = chances(oracle)
+    if isinstance(oracle, DirectResponse):
+        outer = (q + (p - q) * f) / (p - q)
+        return outer / (p - q), outer
+    return (q * (1 - q) / (p - q) + (1 - 2 * q) * f) / (p - q), f
+
+
 def _drawn(oracle: Oracle, f: Floats, n: int, z: Floats) -> Floats:
     """Return draws with the covariance of the means of n scores.
 
     With D the diagonal and g the outer part, r the sum of g^2 / D: sqrt(D) z - k g (g / sqrt(D)) . z has the covariance
     D - g g' where k^2 r - 2 k = -1.
     """
-    if isinstance(oracle, HadamardResponse):
-        diagonal, outer = np.full(len(f), float(oracle.variance)), f
-    else:
-        p, q = chances(oracle)
-        if isinstance(oracle, DirectResponse):
-            outer = (q + (p - q) * f) / (p - q)
-            diagonal = outer / (p - q)
-        else:
-            diagonal, outer = (q * (1 - q) / (p - q) + (1 - 2 * q) * f) / (p - q), f
+    diagonal, outer = covariance_of(oracle, f)
     deviations = np.sqrt(diagonal)
     along = outer / deviations
     r = min(1.0, float(along @ along))

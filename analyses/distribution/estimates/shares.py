@@ -11,6 +11,14 @@ random.
 
 A share among those who have a value is a ratio, f_i / (1 - f_e), whose error is to first order that of f_i plus the
 share times that of f_e, over 1 - f_e. Nothing makes the shares a distribution: they may be negative.
+
+Shares of sets of inputs are sums of these, and of the inputs that a set covers in part, parts of them. Their errors are
+about the distribution that the respondents are from: with D - g g' the covariance of a response's scores
+(`noise_of_responses`) and a the weights, those of f_e the share, the variance is (sum of a^2 D - (a . g)^2) / n, over
+(1 - f_e)^2. It has the response noise, that the respondents are a sample, and how the errors of inputs go together.
+Everybody has one input, so the frequencies sum to 1 but for noise; an equal part of what they sum to beyond 1 is taken
+off each first, the least squares of the sum, which makes of a weight its distance from the mean of all weights. The
+share of all cells errs by nothing then, and that of half of them by half of the variance.
 """
 
 import math
@@ -19,6 +27,7 @@ import numpy as np
 
 from analyses.distribution.estimates.frequencies import Floats, chances
 from analyses.distribution.estimates.intervals import LEAST_DEVIATIONS
+from analyses.distribution.estimates.noise_of_responses import FEWEST, covariance_of
 from analyses.distribution.methods import Oracle
 from analyses.job.forecast import NORMAL_95
 from dp.local_mechanism.hadamard_response import HadamardResponse
@@ -44,6 +53,33 @@ def shares_of(oracle: Oracle, frequencies: Floats, n_responses: int) -> Floats |
     squares = variances[:-1] + 2 * shares * covariances + shares**2 * variances[-1]
     half = NORMAL_95 * np.sqrt(squares) / present
     return np.column_stack([shares, shares - half, shares + half])
+
+
+def shares_of_sets(
+    oracle: Oracle, frequencies: Floats, whole: Floats, n_responses: int, sets: Floats
+) -> tuple[Floats, Floats] | None:
+    """Return the shares of sets of inputs among those who have a value, and their standard errors.
+
+    Args:
+        oracle: with the empty input as its last one.
+        frequencies: shape (inputs,), without bias.
+        whole: shape (inputs,), the distribution made of them, which tells the covariance.
+        n_responses: number of responses.
+        sets: shape (sets, inputs - 1), which part of each input a set has.
+
+    Returns:
+        Two arrays of shape (sets,); None where those who have a value are hardly seen, or hardly anybody answered.
+    """
+    diagonal, outer = covariance_of(oracle, whole)
+    balanced = frequencies - (frequencies.sum() - 1) / len(frequencies)
+    present = 1 - float(balanced[-1])
+    if n_responses < FEWEST or not present > LEAST_DEVIATIONS * math.sqrt((diagonal[-1] - outer[-1] ** 2) / n_responses):
+        return None
+    shares = sets @ balanced[:-1] / present
+    weights = np.column_stack([sets, shares])
+    weights -= weights.mean(axis=1, keepdims=True)
+    squares = weights**2 @ diagonal - (weights @ outer) ** 2
+    return shares, np.sqrt(np.maximum(squares, 0.0) / n_responses) / present
 
 
 def _errors(oracle: Oracle, f: Floats, n: int) -> tuple[Floats, Floats]:
