@@ -180,12 +180,12 @@ LOCAL_RESPONSES: dict[str, Entry] = {
     ),
     "hashed-by-name": Entry(
         "response of an input hashed by the respondent's name, seen by anybody",
-        ("distribution:bins", "distribution:hashed"),
+        ("distribution:bins", "distribution:hashed", "distribution:grid"),
         lambda: SupportTarget(HashedResponse.of_odds(16, _ODDS), (2, 13)),
     ),
     "hadamard": Entry(
         "Hadamard response, seen by anybody",
-        ("distribution:hadamard",),
+        ("distribution:hadamard", "distribution:grid"),
         lambda: SupportTarget(HadamardResponse(16, _ODDS), (2, 13)),
     ),
     "hierarchy": Entry(

@@ -73,7 +73,7 @@ def plan_of(question: AnyQuestion, n_members: int | None = None) -> QuestionPlan
         if isinstance(question, FactorQuestion):
             return _of_rounds(rounds_of(question, n), n)
         if isinstance(question, SurveyQuestion):
-            assumed = (f"{n} members answer about a value each.",)
+            assumed = (f"{n} members answer about {'a value' if question.n_values == 1 else 'two values'} each.",)
             forecast = forecast_of_responses(question, question.inquiry.response, n, UNIT, assumed)
             return QuestionPlan(n, forecast, question.privacy_report(n, with_analyst=False))
         if isinstance(question, MaskedQuestion):

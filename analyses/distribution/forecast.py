@@ -10,6 +10,7 @@ from analyses.distribution.estimates.estimate import queried
 from analyses.distribution.estimates.frequent import seen_from
 from analyses.distribution.estimates.intervals import Intervals, intervals_of_counts, intervals_of_responses
 from analyses.distribution.estimates.noise_of_responses import sizes_of_levels
+from analyses.distribution.estimates.shares import shares_of_sets
 from analyses.distribution.estimates.wave_estimate import most_seconds
 from analyses.distribution.estimates.wave_moments import moments, sign_mean
 from analyses.distribution.estimates.wave_operator import WaveOperator
@@ -47,6 +48,12 @@ _OF_TREES = (
     "error, and a bucket that nobody is in comes out as 0. In the bad case they are at a bound or in halves at both, "
     "and about a quantile a tenth as dense as if they were spread evenly."
 )
+_OF_CELLS = "Values are spread evenly over the cells; errors hardly depend on it."
+_OF_CUT_CELLS = (
+    "In the bad case all people in the cells that a rectangle cuts may be in it, or none. More cells cut fewer people, "
+    "and have more noise."
+)
+_HIDDEN = "The number of rows is hardly seen in the noise of this epsilon."
 _CASES = ("even", "middle", "lower")
 """Cases of `_shares` that the ranges of an error cover; the first is that of the forecast."""
 
@@ -103,6 +110,8 @@ def forecast_of_responses(
         unit: unit of the number, in words.
         assumptions: under which values are spread evenly over the range.
     """
+    if isinstance(mechanism, Oracle) and params.n_values > 1:
+        return _of_pairs(params, mechanism, n_responses, assumptions)
     if isinstance(mechanism, Oracle):
         error = sqrt(float(mechanism.variance) / n_responses)
         share = Quantity(
@@ -133,6 +142,36 @@ def forecast_of_responses(
     seconds = most_seconds(mechanism, chooses_passes=params.smoothing == "auto" and params.way == "ems")
     long = () if seconds < WORTH_SAYING_S else (f"{_LONG} {seconds:.0f} s of processor time.",)
     return Forecast((mean,), (*assumptions, _OF_MEAN, *long), (why,))
+
+
+def _of_pairs(params: DistributionParams, oracle: Oracle, n_responses: int, assumptions: tuple[str, ...]) -> Forecast:
+    """Return the errors of the shares of a cell, of a part of either range, and of rectangles."""
+    grid, rectangles = params.pairs, params.rectangles or ()
+    cells = np.eye(grid.n_cells).reshape(*grid.shape, -1)
+    covered = [grid.covered(rectangle) for rectangle in rectangles]
+    sets = [np.stack([cells[0, 0], cells[0].sum(axis=0), cells[:, 0].sum(axis=0)])]
+    sets += [np.stack([one.evenly, one.wholly, one.at_all]) for one in covered]
+    even = np.append(np.full(grid.n_cells, 1 / grid.n_cells), 0.0)
+    found = shares_of_sets(oracle, even, even, n_responses, np.concatenate(sets))
+    if found is None:
+        return Forecast(not_forecast=(_HIDDEN,))
+    shares, errors = (each.reshape(-1, 3).tolist() for each in found)
+    first, second = grid.shape
+    names = [
+        "share of a cell",
+        f"share of one of {first} parts of the first",
+        f"share of one of {second} of the second",
+    ]
+    quantities = [
+        Quantity(name, "of all rows", error, least=0.0, largest=1.0)
+        for name, error in zip(names, errors[0], strict=True)
+    ]
+    for rectangle, (_, inner, outer), of_sets in zip(rectangles, shares[1:], errors[1:], strict=True):
+        name, bad = "share of {:g} to {:g} and {:g} to {:g}".format(*rectangle), (of_sets[1] + of_sets[2]) / 2
+        bad = max(of_sets[0], bad + (outer - inner) / 2 / NORMAL_95)
+        quantities.append(Quantity(name, "of all rows", of_sets[0], None, None, 0.0, 1.0, of_sets[0], bad))
+    cut = (_OF_CUT_CELLS,) if any(one.cuts for one in covered) else ()
+    return Forecast(tuple(quantities), (*assumptions, _OF_CELLS, *cut))
 
 
 def _of_tree(
@@ -213,7 +252,7 @@ def _of_intervals(
     found = [_errors_of(intervals(_shares(params.buckets, where))) for where in cases]
     known = [one for one in found if one is not None]
     if found[0] is None or not known:
-        return Forecast(not_forecast=("The number of rows is hardly seen in the noise of this epsilon.",))
+        return Forecast(not_forecast=(_HIDDEN,))
     lower, upper = params.known_range
     n_quantiles, even = len(params.quantiles), found[0]
     best, bad = np.min(known, axis=0), np.max(known, axis=0)

@@ -49,8 +49,8 @@ class DistributionParams(PublicModel):
             mean alone (`sign`); about a bin by randomized response among all bins (`direct`), by its hash (`hashed`),
             by whichever of the two has the smaller variance (`bins`), or by one bit (`hadamard`); about a level of a
             tree; about a Haar coefficient; about the first bits of the bucket's number, for the frequent ones of very
-            many (`prefixes`); about the cell of a grid over two numbers (`grid`). Or `masked`: rows do not answer, the parties' counts are added up under
-            masks. `analyses.distribution.methods` has an entry for each.
+            many (`prefixes`); about the cell of a grid over two numbers (`grid`). Or `masked`: rows do not answer, the
+            parties' counts are added up under masks. `analyses.distribution.methods` has an entry for each.
         bins: number of bins, for the methods about bins; it divides the buckets. Of a category with k values, coded 0
             to k - 1, `range` is 0 to k, and buckets and bins are k.
         fine: inputs of the grid on which waves randomize rows, a multiple of `buckets`, which are estimated.

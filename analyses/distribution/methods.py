@@ -121,9 +121,7 @@ METHODS: dict[str, Method] = {
     "tree": Method(_of_inputs(HierarchicalResponse), _TREE),
     "haar": Method(_of_inputs(HaarResponse), _FREQUENCIES),
     "prefixes": Method(_of_inputs(PrefixResponse), ()),
-    "grid": Method(
-        _of_inputs(least_variance), ("norm-sub",), frozenset({"second", "cells", "rectangles"}), n_values=2
-    ),
+    "grid": Method(_of_inputs(least_variance), ("norm-sub",), frozenset({"second", "cells", "rectangles"}), n_values=2),
     MASKED: Method(None, _TREE),
 }
 """Name to method; `Answered` has the names of those with a mechanism."""

@@ -72,5 +72,7 @@ def pair_shares(
 
 def _listed(numbers: Floats) -> list[Any]:
     """Return an array as nested lists, None for what is not known."""
-    found: list[Any] = np.where(np.isnan(numbers), None, numbers.astype(object)).tolist()
-    return found
+    found = numbers.astype(object)
+    found[np.isnan(numbers)] = None
+    listed: list[Any] = found.tolist()
+    return listed

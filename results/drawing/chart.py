@@ -1,8 +1,8 @@
 """A picture as data: what is to be seen of a result.
 
-A picture has panels of five kinds: labelled values one below another, a spectrum of numbered values, values over a
-range in steps, a table of shaded cells, and curves. It holds names of columns and released numbers, and is made from a
-result alone.
+A picture has panels of six kinds: labelled values one below another, a spectrum of numbered values, values over a
+range in steps, values over two ranges by shade, a table of shaded cells, and curves. It holds names of columns and
+released numbers, and is made from a result alone.
 """
 
 import math
@@ -119,6 +119,40 @@ class Steps(Panel):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Heat(Panel):
+    """A value for each cell of two ranges, by its shade, with a bar that tells what shades mean.
+
+    Attributes:
+        axis: what the range from left to right is of.
+        height: what the range from bottom to top is of.
+        shade: what the values are.
+        edges: ends of the parts from left to right.
+        rises: ends of the parts from bottom to top.
+        values: the released ones, not negative, by parts from left to right, then from bottom to top.
+        intervals: 95 % intervals of the values, in the same order, or none.
+    """
+
+    axis: str
+    height: str
+    shade: str
+    edges: tuple[float, ...]
+    rises: tuple[float, ...]
+    values: tuple[tuple[float, ...], ...]
+    intervals: tuple[tuple[Interval, ...], ...] = ()
+
+    def said(self) -> list[tuple[int, int, str]]:
+        """Return each cell's place from left to right and from bottom to top, and in words where and how much it is."""
+        found = []
+        for at, column in enumerate(self.values):
+            for up, value in enumerate(column):
+                where = f"{shown(self.edges[at])} to {shown(self.edges[at + 1])}"
+                where += f", {shown(self.rises[up])} to {shown(self.rises[up + 1])}"
+                interval = self.intervals[at][up] if self.intervals else None
+                found.append((at, up, f"{where}: {with_interval(value, interval)}"))
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cells(Panel):
     """A table of numbers, each shaded by its place between the smallest and the largest of its row.
 
@@ -152,7 +186,7 @@ class Curves(Panel):
     levels: tuple[tuple[str, tuple[float]], ...] = ()
 
 
-AnyPanel = Rows | Spectrum | Steps | Cells | Curves
+AnyPanel = Rows | Spectrum | Steps | Heat | Cells | Curves
 
 
 @dataclass(frozen=True)
@@ -192,6 +226,9 @@ def in_words(panel: AnyPanel) -> str:
             what = f"{panel.height} by {panel.axis}"
             parts = zip(panel.edges, panel.edges[1:], panel.values, strict=False)
             found = [f"{shown(lower)} to {shown(upper)}: {shown(value)}" for lower, upper, value in parts]
+        case Heat():
+            what = f"{panel.shade} by {panel.axis} and {panel.height}"
+            found = [said for *_, said in panel.said()]
         case Cells():
             found = [
                 f"{label}: {', '.join(f'{head} {shown(one)}' for head, one in zip(panel.heads, row, strict=True))}"
@@ -222,7 +259,7 @@ def legend_of(panel: AnyPanel) -> list[tuple[str, str]]:
         found.append(("mark", RELEASED))
     if isinstance(panel, Spectrum) and panel.estimates:
         found.append(("estimate", "noise subtracted"))
-    if not isinstance(panel, Cells) and any(interval is not None for interval in panel.intervals):
+    if not isinstance(panel, Cells | Heat) and any(interval is not None for interval in panel.intervals):
         is_band = isinstance(panel, Steps) and len(panel.values) > MAX_WHISKERS
         found.append(("band" if is_band else "interval", "95 % interval"))
     if isinstance(panel, Spectrum):

@@ -14,6 +14,7 @@ from results.drawing.chart import (
     AnyPanel,
     Cells,
     Curves,
+    Heat,
     Picture,
     Rows,
     Spectrum,
@@ -47,6 +48,9 @@ ROW, LINE, LETTER = 19, 17, 6.3
 """Pixels: height of a row, of a line of text, and width of a letter, on average."""
 
 _HEADING_LETTER = 9.0
+
+_BAR, _SHADES = 76, 50
+"""Pixels beside the plot for the bar that tells what shades mean, and how many of them it shows."""
 
 MAX_LABEL, LEFT, RIGHT, MIN_PLOT = 280, 62, 14, 220
 """Pixels: widest labels of rows; margins; narrowest plot between labels and values."""
@@ -135,6 +139,8 @@ def _draw(panel: AnyPanel) -> _Drawn:
             drawn = _draw_spectrum(panel)
         case Steps():
             drawn = _draw_steps(panel)
+        case Heat():
+            drawn = _draw_heat(panel)
         case Cells():
             drawn = _draw_cells(panel)
         case Curves():
@@ -261,6 +267,34 @@ def _draw_steps(panel: Steps) -> _Drawn:
     return drawn
 
 
+def _draw_heat(panel: Heat) -> _Drawn:
+    drawn, shades = _Drawn(panel), Axis.over([value for column in panel.values for value in column], has_zero=True)
+    across, upwards = Axis(panel.edges[0], panel.edges[-1]), Axis(panel.rises[0], panel.rises[-1])
+    left, right, top, bottom = _frame(drawn, upwards, panel.height, margin=_BAR)
+
+    def part(axis: Axis, edges: Sequence[float], at: int, length: float) -> tuple[float, float]:
+        start, end = (length * axis.place(edge) for edge in edges[at : at + 2])
+        return start, end - start
+
+    for at, up, said in panel.said():
+        x, width = part(across, panel.edges, at, right - left)
+        y, height = part(upwards, panel.rises, up, bottom - top)
+        opacity = shades.place(panel.values[at][up])
+        drawn.parts.append(box("mark", left + x, bottom - y - height, width, height, MARK, opacity, title=said))
+    for value, said in across.ticks(6):
+        drawn.parts.append(
+            text(left + (right - left) * across.place(value), bottom + 15, said, size=11, anchor="middle")
+        )
+    bar, step = right + 14, (bottom - top) / _SHADES
+    drawn.parts.append(text(bar, top - 12, panel.shade, size=11))
+    for at in range(_SHADES):
+        drawn.parts.append(box("mark", bar, bottom - step * (at + 1), 14, step, MARK, (at + 0.5) / _SHADES))
+    for value, said in shades.ticks(5):
+        drawn.parts.append(text(bar + 19, bottom - (bottom - top) * shades.place(value) + 4, said, size=11))
+    _name_below(drawn, (left + right) / 2, bottom, panel.axis)
+    return drawn
+
+
 def _draw_cells(panel: Cells) -> _Drawn:
     label = _label_width(panel.labels)
     heads = [head.split("\n") for head in panel.heads]
@@ -321,10 +355,10 @@ def _draw_curves(panel: Curves) -> _Drawn:
     return drawn
 
 
-def _frame(drawn: _Drawn, axis: Axis, name: str) -> tuple[float, float, float, float]:
+def _frame(drawn: _Drawn, axis: Axis, name: str, margin: int = RIGHT) -> tuple[float, float, float, float]:
     """Draw an upright axis with its numbers and its name above it; return left, right, top and bottom of the plot."""
     drawn.parts.append(text(12, drawn.height + 12, name, size=11))
-    left, right, top = LEFT, drawn.width - RIGHT, drawn.height + 24
+    left, right, top = LEFT, drawn.width - margin, drawn.height + 24
     bottom = top + PLOT_HEIGHT
     for value, said in axis.ticks(5):
         y = bottom - (bottom - top) * axis.place(value)

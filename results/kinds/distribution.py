@@ -8,7 +8,7 @@ import numpy as np
 
 from analyses.job.forecast import NORMAL_95
 from dp.cost.report import describe
-from results.drawing.chart import NothingToDrawError, Rows, Steps
+from results.drawing.chart import Heat, NothingToDrawError, Rows, Steps
 from results.generic.own_rows import Floats
 from results.generic.result import Columns, Result
 from results.generic.text import closing_lines, how_many, rounded_alike
@@ -20,12 +20,15 @@ MAX_COARSE_PARAMETER = 25
 PREFIXES = "prefixes"
 """The method whose result has frequent values, and no distribution."""
 
+GRID = "grid"
+"""The method whose result is about two numbers."""
+
 ENDS = ("at_least", "at_most")
 CLOSED_VARIANCE = ("closed_variance", "closed_variance_error")
 CLOSED_MEAN = ("closed_mean", "closed_mean_error")
 
 MAX_SHARES = 32
-"""Most categories that have a line each; the table has all."""
+"""Most categories, or parts of a range, that have a line each; the table has all."""
 
 
 class DistributionResult(Result):
@@ -48,14 +51,18 @@ class DistributionResult(Result):
         return [*lines, *describe(answer["privacy"], "members")]
 
     @staticmethod
-    def panels_of(fields: Mapping[str, Any]) -> tuple[Steps | Rows]:
+    def panels_of(fields: Mapping[str, Any]) -> tuple[Steps | Rows | Heat]:
         """Return the density with its 95 % intervals, where the method has some; or what alone is known.
+
+        Of two numbers the shares of the cells.
 
         Raises:
             NothingToDrawError: that mean, or any frequent value, is not known.
         """
         if fields["method"] == PREFIXES:
             return (_frequent_of(fields),)
+        if fields["method"] == GRID:
+            return (_cells_of(fields),)
         if fields["probabilities"] is None:
             return (_mean_of(fields),)
         known = fields["intervals"]
@@ -73,8 +80,10 @@ class DistributionResult(Result):
         """Return a row per bucket: its edges, its probability, and the ends of its 95 % interval where one is known.
 
         Of a method that tells the mean alone a row with it and its standard error; of `prefixes` a row per frequent
-        value: its share, and the ends of its interval.
+        value: its share, and the ends of its interval. Of `grid` a row per cell: its edges in both ranges first.
         """
+        if self.fields["method"] == GRID:
+            return _columns_of_cells(self.fields)
         if self.fields["method"] == PREFIXES:
             names, found = ("value", "share", *ENDS), self.fields["frequent"] or []
             return {name: [one[at] for one in found] for at, name in enumerate(names)}
@@ -97,6 +106,8 @@ def found_lines(fields: Mapping[str, Any]) -> list[str]:
         lines = [f"{PREFIXES}: about {fields['rows']:.0f} rows, {len(fields['frequent'] or [])} frequent values"]
         lines += ["  {:.15g}: {:.4f} ({:.4f} to {:.4f})".format(*one) for one in fields["frequent"] or []]
         return [*lines, f"  {fields['about_intervals']}"]
+    if fields["method"] == GRID:
+        return _lines_of_cells(fields)
     known = fields["intervals"]
 
     def ends(name: str, at: int | None = None) -> str:
@@ -137,6 +148,54 @@ def _frequent_of(fields: Mapping[str, Any]) -> Rows:
     labels, note = tuple(f"{value:.15g}" for value in values), (f"About {fields['rows']:,.0f} rows.",)
     ends = tuple(zip(lower, upper, strict=True))
     return Rows(title="Frequent values", axis="share", labels=labels, values=shares, intervals=ends, note=note)
+
+
+def _lines_of_cells(fields: Mapping[str, Any]) -> list[str]:
+    found = fields["grid"]
+    first, second = (len(edges) - 1 for edges in found["edges"])
+    lines = [f"{GRID}: rows {how_many(fields)}; {first} x {second} cells"]
+    for a, b, c, d, share, error, *ends in found["rectangles"]:
+        said = "" if error is None else "; {:.4f} to {:.4f}, standard error {:.4f}".format(*ends, error)
+        lines.append(f"  first from {a:g} to {b:g}, second from {c:g} to {d:g}: {share:.4f}{said}")
+    for name, edges, margin in zip(("first", "second"), found["edges"], found["margins"], strict=True):
+        if len(margin) <= MAX_SHARES:
+            for (lower, upper), (share, *ends) in zip(pairwise(edges), margin, strict=True):
+                said = "" if ends[0] is None else " ({:.4f} to {:.4f})".format(*ends)
+                lines.append(f"  {name} from {lower:g} to {upper:g}: {share:.4f}{said}")
+    return [*lines, f"  {fields['about_intervals']}"]
+
+
+def _columns_of_cells(fields: Mapping[str, Any]) -> Columns:
+    names = ("lower", "upper", "second_lower", "second_upper", "share", *ENDS)
+    first, second = (list(pairwise(edges)) for edges in fields["grid"]["edges"])
+    rows = [
+        (*ends, *others, *share)
+        for ends, column in zip(first, fields["grid"]["cells"], strict=True)
+        for others, share in zip(second, column, strict=True)
+    ]
+    return {name: [row[at] for row in rows] for at, name in enumerate(names)}
+
+
+def _cells_of(fields: Mapping[str, Any]) -> Heat:
+    found = fields["grid"]
+    cells = [
+        [(share, None if lower is None else (lower, upper)) for share, lower, upper in one] for one in found["cells"]
+    ]
+    notes = [f"About {fields['rows']:,.0f} rows."]
+    if known := [interval for column in cells for _, interval in column if interval is not None]:
+        half = sum(upper - lower for lower, upper in known) / len(known) / 2
+        notes.append(f"The interval of a cell reaches {half:.2g} to either side, on average.")
+    return Heat(
+        title="Two numbers",
+        axis="first number",
+        height="second number",
+        shade="share",
+        edges=tuple(found["edges"][0]),
+        rises=tuple(found["edges"][1]),
+        values=tuple(tuple(share for share, _ in column) for column in cells),
+        intervals=tuple(tuple(interval for _, interval in column) for column in cells),
+        note=(*notes, fields["about_intervals"]),
+    )
 
 
 def _mean_of(fields: Mapping[str, Any]) -> Rows:

@@ -35,8 +35,9 @@ OF_PREFIXES = (
     "distribution that the rows are from."
 )
 OF_CELLS = (
-    "Intervals are of 95 %, each about one share by itself, and about the distribution that the rows are from. That of a "
-    "rectangle that cuts cells reaches from the cells it covers to all it meets, as nobody knows where in them people are."
+    "Intervals are of 95 %, each about one share by itself, and about the distribution that the rows are from. A "
+    "rectangle that cuts cells has one from the cells that it covers to all that it meets, wider than its standard "
+    "error says: nobody knows where in them people are."
 )
 FEW_PREFIXES = "No frequent value is known: too few responses tell of some level, or the rows are hardly seen."
 

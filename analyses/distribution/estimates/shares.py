@@ -73,7 +73,9 @@ def shares_of_sets(
     diagonal, outer = covariance_of(oracle, whole)
     balanced = frequencies - (frequencies.sum() - 1) / len(frequencies)
     present = 1 - float(balanced[-1])
-    if n_responses < FEWEST or not present > LEAST_DEVIATIONS * math.sqrt((diagonal[-1] - outer[-1] ** 2) / n_responses):
+    if n_responses < FEWEST or not present > LEAST_DEVIATIONS * math.sqrt(
+        (diagonal[-1] - outer[-1] ** 2) / n_responses
+    ):
         return None
     shares = sets @ balanced[:-1] / present
     weights = np.column_stack([sets, shares])
