@@ -169,6 +169,7 @@ def write_survey_report(
         "survey": asked.question_id.hex(),
         "record": question.record,
         "range": list(question.range),
+        **({} if question.second is None else {"second": list(question.second)}),
         "record_was_used": not answers.not_used_because,
         "not_used_because": answers.not_used_because or None,
         "value_was_clipped": answers.was_clipped,

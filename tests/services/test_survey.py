@@ -83,9 +83,15 @@ async def answered_by_hand(hub, name, value=40.0):
         return client, question, device.answer_once(question)
 
 
-@pytest.mark.parametrize(("method", "buckets", "n"), [("wave", 32, 12), ("tree", 32, 12), ("prefixes", 1000, 40)])
+@pytest.mark.parametrize(
+    ("method", "buckets", "n"), [("wave", 32, 12), ("tree", 32, 12), ("prefixes", 1000, 40), ("grid", 32, 12)]
+)
 async def test_devices_answer_and_the_analyst_gets_the_estimate(hub, method, buckets, n):
     asking = Proposal(hub, survey_question(method=method, buckets=buckets, epsilon=4.0, responses=n))
+
+    def record_of(i):
+        return {"prefixes": (40.0,), "grid": (60.0, 9.0)}.get(method, (5.0 * i,))
+
     with contextlib.ExitStack() as stack:
         devices = [
             stack.enter_context(
@@ -93,7 +99,7 @@ async def test_devices_answer_and_the_analyst_gets_the_estimate(hub, method, buc
                     hub.folder / f"d{i}",
                     name=f"d{i}",
                     client=await client_of(hub, f"d{i}"),
-                    records={"wage": kept(40.0 if method == "prefixes" else 5.0 * i)},
+                    records={"wage": kept(*record_of(i))},
                 )
             )
             for i in range(n)
@@ -107,6 +113,10 @@ async def test_devices_answer_and_the_analyst_gets_the_estimate(hub, method, buc
     assert (result["responses"], result["contradictions"], result["method"]) == (n, 0, method)
     if method == "prefixes":
         assert result["frequent"][0][0] == 40.0  # one of twenty results lists another one, too
+    elif method == "grid":
+        assert max((share, i, j) for i, one in enumerate(result["grid"]["cells"]) for j, (share, *_) in enumerate(one))[
+            1:
+        ] == (2, 4)
     else:
         assert len(result["probabilities"]) == 32
     views = result["privacy"]["views"]

@@ -148,6 +148,9 @@ def _table_sum(draw: Draw, parties):
 
 def _distribution(draw: Draw, parties):
     method = draw(st.sampled_from([name for name in METHODS if name not in ("direct", "hashed")]))
+    if method == "grid":
+        cells = draw(st.sampled_from([None, (1, 2), (6, 11)]))
+        return _reals(draw, parties, (2, 2)), {"method": method, "cells": cells, "max_rows": None}
     parameters = {"method": method, "buckets": draw(st.sampled_from([16, 64, 192])), "bins": 16, "max_rows": None}
     return _reals(draw, parties, (1, 1)), parameters
 

@@ -30,6 +30,8 @@ ALWAYS = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
 
 def survey_question(**changes) -> SurveyQuestion:
     fields = {"record": "wage", "range": (0.0, 100.0), "buckets": 32, "bins": 16, "epsilon": 1.0, "until": FAR}
+    if changes.get("method") == "grid":
+        fields |= {"second": (0.0, 10.0), "cells": (4, 5)}
     return question_from_json(SurveyQuestion.model_validate({**fields, **changes}).canonical_json())
 
 

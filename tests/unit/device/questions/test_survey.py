@@ -218,6 +218,35 @@ def test_a_value_outside_the_range_is_clipped_and_only_its_owner_is_told(tmp_pat
     assert str(value) not in json.dumps(report) + capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("values", "cell", "why"),
+    [
+        ((60.0, 9.0), 14, None),
+        ((-1e300, 1e300), 4, None),
+        ((60.0, float("nan")), 20, "one of its values is not a finite number"),
+        ((float("inf"), 9.0), 20, "one of its values is not a finite number"),
+        ((60.0,), 20, "it has 1 values; a survey by grid asks for 2"),
+        ((60.0, 9.0, 1.0), 20, "it has 3 values; a survey by grid asks for 2"),
+    ],
+)
+def test_two_numbers_are_one_cell_paid_once_and_a_record_without_both_answers_as_nobody(tmp_path, values, cell, why):
+    question = asked(method="grid", epsilon=16.0)  # two lies in a million responses
+    with survey_device(tmp_path, records={"wage": kept(*values)}, max_epsilon=16.0) as device:
+        assert [int.from_bytes(device.answer_once(question), "little") for _ in range(3)] == [cell] * 3
+        assert committed(device) == 1
+        report = read_sum_report(tmp_path, f"survey-{question.digest[:16].hex()}")
+    assert (report["second"], report["not_used_because"]) == ([0.0, 10.0], why)
+    assert report["value_was_clipped"] == (values[0] < 0)
+
+
+def test_a_record_that_is_declared_with_another_number_of_values_answers_no_grid(tmp_path):
+    for length in (1, 3):
+        with survey_device(tmp_path, records={"wage": kept(1.0, length=length)}) as device:
+            with pytest.raises(JobError, match=f"declared with {length} values; a survey by grid asks for 2"):
+                device.answer_once(asked(method="grid"))
+            assert committed(device) == 0
+
+
 # Over time
 
 
