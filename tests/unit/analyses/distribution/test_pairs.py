@@ -1,5 +1,7 @@
 """Two numbers at once: cells, rectangles, shares with intervals, a job, and what is refused."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from surveys import asked, survey_question
@@ -21,6 +23,7 @@ from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.public_choice import PublicChoices
 from entropy import InsecureTestEntropy
 from questions.forecast import plan_of
+from questions.reading import question_from_toml
 from results.kinds.distribution import DistributionResult
 from results.registry import lines_of, picture_of
 
@@ -63,10 +66,10 @@ def test_a_pair_has_one_cell_and_a_rectangle_covers_parts_of_cells():
 
 
 def test_by_default_there_are_as_many_cells_as_bias_and_noise_balance():
-    """The formula of the source in floating point: sqrt(2 alpha (e^eps - 1) sqrt(n / e^eps)), alpha = .03."""
+    """The formula of the source in floating point: sqrt(2 alpha (e^eps - 1) sqrt(n / e^eps)), alpha = .08."""
     for epsilon in (0.5, 1.0, 2.0, 4.0):
         for n in (1000, 100_000, 10_000_000):
-            exact = np.sqrt(2 * 0.03 * np.expm1(epsilon) * np.sqrt(n / np.exp(epsilon)))
+            exact = np.sqrt(2 * 0.08 * np.expm1(epsilon) * np.sqrt(n / np.exp(epsilon)))
             assert usual_parts(Odds.of_epsilon(epsilon), n) == min(32, max(2, int(exact + 0.5)))
 
 
@@ -204,8 +207,8 @@ async def test_a_job_about_two_columns_finds_cells_margins_and_rectangles():
 
 def test_a_question_states_its_cells_and_the_json_of_others_shows_no_field_of_a_grid():
     question = survey_question(method="grid", cells=None, responses=100_000)
-    assert question.cells == (4, 4)
-    assert '"cells":[4,4]' in question.canonical_json()
+    assert question.cells == (7, 7)
+    assert '"cells":[7,7]' in question.canonical_json()
     assert not any(f'"{name}"' in survey_question().canonical_json() for name in ("second", "cells", "rectangles"))
 
 
@@ -258,3 +261,10 @@ def test_a_fixed_record_has_one_digest_per_mechanism_whatever_else_a_question_sa
         assert asked(method="grid", epsilon=6.0, **changes).fixed_digest() == same
     for changes in ({"cells": (5, 4)}, {"second": (0.0, 11.0)}, {"range": (0.0, 99.0)}):
         assert asked(method="grid", epsilon=6.0, **changes).fixed_digest() != same
+
+
+def test_the_example_asks_about_rectangles_of_whole_cells_that_are_seen():
+    question = question_from_toml((Path(__file__).parents[4] / "examples" / "survey-grid.toml").read_text())
+    assert not any(question.pairs.covered(one).cuts for one in question.rectangles)
+    for quantity in plan_of(question).forecast.quantities:
+        assert quantity.half_width < 0.03, quantity
