@@ -26,7 +26,17 @@ OFFERED_BESIDE = {"forecast"}
 OF_ITS_OWN = {
     "circuit": {"errors", "exclusion", "functions", "program", "proven", "steps"},
     "clustering": {"certainty", "grid", "local_clustering", "noisy_lloyd", "partition_tree", "weighted_clustering"},
-    "distribution": {"cohorts", "inquiry", "masked", "methods", "questions", "shuffled", "survey"},
+    "distribution": {
+        "cohorts",
+        "inquiry",
+        "masked",
+        "methods",
+        "pair_estimate",
+        "pairs",
+        "questions",
+        "shuffled",
+        "survey",
+    },
     "joint_sums": {"bin_counts", "bin_estimate", "bin_plan", "estimate", "parameters"},
     "kept_moments": {
         "answer",

@@ -60,11 +60,11 @@ class DistributionParams(PublicModel):
         top: part of a trapezoid's window that is flat: its upper side to its lower one. By default a half.
         centre: a number c of the range: `sign` answers about (x - c)^2 in the place of x, so it tells the variance
             about c. The JSON of other questions does not show the field.
-        second: of `grid`, range of the second number, as `range` is of the first. By default the bounds of the columns.
-        cells: of `grid`, into how many parts of equal length either range is divided. By default both into as many as
+        second: range of the second number of a `grid`, as `range` of the first. By default the bounds of the columns.
+        cells: numbers of parts of equal length of either range of a `grid`. By default both are what
             `analyses.distribution.pairs.usual_parts` says of the responses that are expected.
-        rectangles: of `grid`, lower and upper end of the first number and of the second one, whose probability the
-            result states. The JSON of other questions shows none of these three fields.
+        rectangles: rectangles of a `grid` whose probability the result states: lower and upper end of the first number
+            and of the second one. The JSON of other questions shows none of these three fields.
         estimate: how a distribution is made of what was answered, of `Method.ways`; by default the first of them.
         tau: plain expectation maximisation (`em`) ends where a map raises the log likelihood of all responses by less.
             By default e^epsilon / 1000.

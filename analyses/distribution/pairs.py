@@ -42,7 +42,7 @@ def usual_parts(odds: Odds, n_responses: int) -> int:
     In integers, so that all participants come to the same.
 
     Args:
-        odds: of one response.
+        odds: A and B of one response.
         n_responses: how many are expected, at least 1.
     """
     inverse_variance = Fraction((odds.favoured - odds.other) ** 2, 4 * odds.favoured * odds.other)

@@ -154,14 +154,14 @@ def _lines_of_cells(fields: Mapping[str, Any]) -> list[str]:
     found = fields["grid"]
     first, second = (len(edges) - 1 for edges in found["edges"])
     lines = [f"{GRID}: rows {how_many(fields)}; {first} x {second} cells"]
-    for a, b, c, d, share, error, *ends in found["rectangles"]:
+    for a, b, c, d, part, error, *ends in found["rectangles"]:
         said = "" if error is None else "; {:.4f} to {:.4f}, standard error {:.4f}".format(*ends, error)
-        lines.append(f"  first from {a:g} to {b:g}, second from {c:g} to {d:g}: {share:.4f}{said}")
+        lines.append(f"  first from {a:g} to {b:g}, second from {c:g} to {d:g}: {part:.4f}{said}")
     for name, edges, margin in zip(("first", "second"), found["edges"], found["margins"], strict=True):
         if len(margin) <= MAX_SHARES:
-            for (lower, upper), (share, *ends) in zip(pairwise(edges), margin, strict=True):
+            for (lower, upper), (part, *ends) in zip(pairwise(edges), margin, strict=True):
                 said = "" if ends[0] is None else " ({:.4f} to {:.4f})".format(*ends)
-                lines.append(f"  {name} from {lower:g} to {upper:g}: {share:.4f}{said}")
+                lines.append(f"  {name} from {lower:g} to {upper:g}: {part:.4f}{said}")
     return [*lines, f"  {fields['about_intervals']}"]
 
 
