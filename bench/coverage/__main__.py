@@ -30,7 +30,7 @@ PARTS: dict[str, tuple[Callable[[int], Iterator[Coverage] | Iterator[Ranges]], i
     "reports": (counts.reports, 100),
     "masked": (distributions.masked, 300),
     "responses": (distributions.responses, 100),
-    "pairs": (distributions.pairs, 200),
+    "pairs": (distributions.pairs, 100),
     "closed_means": (distributions.closed_means, 1000),
     "components": (matrices.components, 100),
     "lines": (matrices.lines, 100),
