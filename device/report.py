@@ -147,7 +147,7 @@ def write_factor_report(
 
 
 def write_survey_report(
-    data_dir: Path, name: str, asked: AskedQuestion, answers: Input, budget: Mapping[str, Any] | None
+    data_dir: Path, name: str, asked: AskedQuestion, device: str, answers: Input, budget: Mapping[str, Any] | None
 ) -> Path:
     """Write the report of a response that this device is about to keep, for its owner only.
 
@@ -155,6 +155,7 @@ def write_survey_report(
         data_dir: the device's own folder.
         name: name of the charge.
         asked: the question.
+        device: name in the device's certificate.
         answers: what the record said.
         budget: how the device's budget stands once the response is paid.
 
@@ -164,7 +165,7 @@ def write_survey_report(
     Raises:
         ValueError, OSError: see `write_sum_report`.
     """
-    question = asked.question
+    question = asked.about(device).question
     report = {
         "survey": asked.question_id.hex(),
         "record": question.record,
@@ -176,6 +177,8 @@ def write_survey_report(
         "privacy": question.privacy_report(),
         "budget": None if budget is None else dict(budget),
     }
+    if asked.question.others:
+        report |= {"records_of_person": len(asked.question.records), "of_person": asked.question.privacy_report()}
     return keep_report(data_dir, name, report)
 
 
@@ -228,7 +231,11 @@ def _describe_survey_report(report: Mapping[str, Any]) -> list[str]:
     if report["value_was_clipped"]:
         lower, upper = report["range"]
         lines.append(f"The value lies outside {lower:g} .. {upper:g}, and counted as the nearer end.")
-    return [*lines, *describe(report["privacy"], "members"), *_lines_of_budget(report["budget"])]
+    lines += describe(report["privacy"], "members")
+    if "of_person" in report:
+        lines.append(f"With the responses of your other devices, about {report['records_of_person']} records in all:")
+        lines += describe(report["of_person"], "members")
+    return [*lines, *_lines_of_budget(report["budget"])]
 
 
 def _describe_factor_report(report: Mapping[str, Any]) -> list[str]:

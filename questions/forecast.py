@@ -19,10 +19,12 @@ from analyses.matrix_factorization.devices.question import FactorQuestion
 from analyses.matrix_factorization.devices.rounds import DeviceRounds
 from analyses.matrix_factorization.devices.statistics_rounds import StatisticsRounds
 from analyses.matrix_factorization.jobs.forecast import OF_A_DESCENT, forecast_of_offsets
+from analyses.pattern_count.persons import forecast as forecast_of_persons
 from analyses.sums.forecast import LARGEST_FRACTION
 from analyses.sums.round import HISTOGRAM, MEAN, SUM
 from analyses.sums.secure_sum import SumParams, check_delta, privacy_report, topology_of
 from analyses.sums.tree_counts import TreeCounts
+from dp.local_mechanism.sign_response import SignResponse
 from mpc.errors import ProtocolError
 from questions.cohorts import MaskedQuestion
 from questions.reading import AnyQuestion
@@ -73,6 +75,8 @@ def plan_of(question: AnyQuestion, n_members: int | None = None) -> QuestionPlan
         if isinstance(question, FactorQuestion):
             return _of_rounds(rounds_of(question, n), n)
         if isinstance(question, SurveyQuestion):
+            if question.others:
+                return _of_persons(question, n)
             assumed = (f"{n} members answer about {'a value' if question.n_values == 1 else 'two values'} each.",)
             forecast = forecast_of_responses(question, question.inquiry.response, n, UNIT, assumed)
             return QuestionPlan(n, forecast, question.privacy_report(n, with_analyst=False))
@@ -89,6 +93,13 @@ def plan_of(question: AnyQuestion, n_members: int | None = None) -> QuestionPlan
         return QuestionPlan(n, _of_sum(question, n, deviation), privacy_report(question, topology))
     except ProtocolError as error:
         raise JobError(f"members, colluding: {error}") from error
+
+
+def _of_persons(question: SurveyQuestion, n: int) -> QuestionPlan:
+    mechanism, ranges = question.inquiry.response, (question.range, *(other.range for other in question.others))
+    assert isinstance(mechanism, SignResponse)
+    forecast = forecast_of_persons(mechanism, len(question.records), question.order, ranges, n)
+    return QuestionPlan(n, forecast, question.privacy_report(n))
 
 
 def _of_rounds(rounds: DeviceRounds, n: int) -> QuestionPlan:

@@ -61,7 +61,7 @@ def class_of(tree: Any) -> type[AnyQuestion]:
             f"proofs: nobody holds shares of a member's vector in a masked sum, so nobody can check a proof; {instead}"
         )
     match analysis:
-        case "distribution":
+        case "distribution" | "pattern-count":
             return MaskedQuestion if tree.get("method") == MASKED else SurveyQuestion
         case name:
             return FactorQuestion if name == FACTORIZATION else SumParams

@@ -3,6 +3,10 @@
 Whether a device answers follows from what its owner declares and from the question, never from what its record holds: a
 record that cannot be used answers as the empty input, which nobody can tell from another one. So what a response
 protects is everything about the record, also whether there is one.
+
+A question may name several records of one person, each kept by a device of its own, as apps of different makers do
+[VertPrim23, appendix H]. Each device answers about its one record, as if nothing else were asked, and its certificate
+says whose it is: PERSON-RECORD.
 """
 
 import hashlib
@@ -19,7 +23,9 @@ from pydantic import AwareDatetime, Field, model_validator
 from analyses.distribution.inquiry import DistributionParams, Inquiry, Range, mechanism_of
 from analyses.distribution.methods import Answered, takes_choices
 from analyses.distribution.shuffled import analyst_view
-from analyses.job.job import Delta, Epsilon, JobError, Name
+from analyses.job.job import Delta, Epsilon, JobError, Name, PublicModel
+from analyses.pattern_count.persons import MAX_ORDER, MAX_RECORDS
+from analyses.rows.grid import Grid
 from dp.cost.accounting import CalibrationError
 from dp.cost.job_cost import JobCost
 from dp.cost.report import privacy_report
@@ -33,6 +39,7 @@ from questions.question import Asked, Question
 
 if TYPE_CHECKING:
     from analyses.distribution.estimates.tally import Tally
+    from analyses.pattern_count.persons import PersonTally
 
 MAX_RESPONSES = 10_000_000
 """Largest number of responses of one survey."""
@@ -42,6 +49,9 @@ MAX_ROUNDS = 1024
 
 RECORDS_UNIT = "member's records (that it answered is public)"
 """What a response protects, in the words of reports. Budgets of devices are kept per `dp.cost.views.MEMBER_UNIT`."""
+
+PERSON_UNIT = "person's records, one at each of its devices (that these answered is public)"
+"""What all responses about a person protect together."""
 
 
 @dataclass(frozen=True)
@@ -59,17 +69,32 @@ class Input:
     not_used_because: str = ""
 
 
+class RecordOfPerson(PublicModel):
+    """A further record of the same person, which another device of that person keeps.
+
+    Attributes:
+        record: its name.
+        range: range of the number; values outside it count as its nearer end.
+    """
+
+    record: Name
+    range: Range
+
+
 class SurveyQuestion(DistributionParams, Question):
     """What an analyst asks of devices.
 
     Attributes:
-        analysis: the name of the analysis.
+        analysis: the name of the analysis; with `others`, and only then, pattern counts.
         record: each device's `[[records]]` says where it keeps this.
         range: range of the number; values outside it count as its nearer end.
         buckets, method, bins, fine, half_width, top, centre, second, cells, rectangles, estimate, tau, smoothing,
             queries, quantiles: see `DistributionParams`. Of a `grid` the record has two numbers, in their order, and
             the expected number of responses is `responses`.
-        epsilon: epsilon of one response, at delta 0.
+        others: further records of the same person. A device answers about the one that its name ends with. The JSON of
+            other questions does not show this field and the next.
+        order: largest number of records of a pattern.
+        epsilon: epsilon of one response, at delta 0; a person with a device for each of m records pays m times that.
         delta: at which the report states what a response costs; the promise at delta 0 holds whatever it is.
         until: the survey ends then, by the coordinator's clock. No decision of a device depends on it.
         responses: the survey ends when so many have come.
@@ -81,9 +106,13 @@ class SurveyQuestion(DistributionParams, Question):
     kind = "survey"
     max_bytes = 8 << 10
 
-    analysis: Literal["distribution"] = "distribution"
+    analysis: Literal["distribution", "pattern-count"] = "distribution"
     record: Name
     range: Range
+    others: Annotated[
+        tuple[RecordOfPerson, ...], Field(max_length=MAX_RECORDS - 1, exclude_if=lambda all_: not all_)
+    ] = ()
+    order: Annotated[int, Field(ge=2, le=MAX_ORDER, exclude_if=lambda order: order == 2)] = 2
     method: Answered = "wave"
     epsilon: Epsilon
     delta: Delta = 1e-6
@@ -101,6 +130,7 @@ class SurveyQuestion(DistributionParams, Question):
             raise ValueError(f"round: must be below {self.rounds}, the number of rounds")
         if (self.rounds > 1) != bool(self.series):
             raise ValueError("series: several rounds have a series, and one alone has none")
+        self._check_others()
         return self
 
     def _settle_cells(self) -> None:
@@ -114,6 +144,22 @@ class SurveyQuestion(DistributionParams, Question):
         except CalibrationError as error:
             raise ValueError(f"epsilon: {error}") from error
         object.__setattr__(self, "cells", found)
+
+    def _check_others(self) -> None:
+        if (self.analysis == "pattern-count") != bool(self.others):
+            raise ValueError("others: pattern counts name further records of a person, and nothing else does")
+        if self.order > max(2, len(self.records)):
+            raise ValueError(f"order: a pattern has at most {len(self.records)} records here")
+        if not self.others:
+            return
+        if len(set(self.records)) != len(self.records):
+            raise ValueError("others: a record appears more than once")
+        if self.method != "sign":
+            raise ValueError("method: patterns of several records are counted from signs; use method 'sign'")
+        if self.rounds > 1 or self.centre is not None:
+            raise ValueError("rounds, centre: a question about several records of a person has none")
+        for other in self.others:
+            Grid(*other.range, self.buckets)
 
     def check(self) -> None:
         """See `Question`: there must be such a mechanism."""
@@ -130,6 +176,43 @@ class SurveyQuestion(DistributionParams, Question):
             CalibrationError: there is no such mechanism.
         """
         return Inquiry(self, Odds.of_epsilon(self.epsilon).favoured)
+
+    @property
+    def records(self) -> tuple[str, ...]:
+        """Names of all records that are asked about."""
+        return (self.record, *(other.record for other in self.others))
+
+    @property
+    def epsilon_of_person(self) -> float:
+        """What all responses about one person cost together, at delta 0: they are drawn independently, one a record."""
+        return len(self.records) * self.inquiry.odds.pure_epsilon
+
+    def respondent(self, name: str) -> tuple[str, int]:
+        """Return whose record a device of a name keeps, and the place of that record in `records`.
+
+        Args:
+            name: in the device's certificate: PERSON-RECORD, where a person has no hyphen.
+
+        Raises:
+            JobError: no record of the question has this end.
+        """
+        person, _, record = name.partition("-")
+        if record not in self.records:
+            raise JobError(f"record: {name} is no device for one of {', '.join(self.records)}: these are PERSON-RECORD")
+        return person, self.records.index(record)
+
+    def about(self, name: str) -> "SurveyQuestion":
+        """Return what the device of a name is asked: about its record alone, where the question is about several.
+
+        Raises:
+            JobError: it keeps none of them.
+        """
+        if not self.others:
+            return self
+        _, place = self.respondent(name)
+        alone = {"analysis": "distribution", "record": self.records[place], "others": (), "order": 2}
+        ranges = (self.range, *(other.range for other in self.others))
+        return SurveyQuestion.model_validate(self.model_dump() | alone | {"range": ranges[place]})
 
     def cost(self) -> JobCost:
         """Return what one response costs, for a device's ledger; it withstands all other devices together."""
@@ -157,19 +240,28 @@ class SurveyQuestion(DistributionParams, Question):
             n_responses: number of devices that have answered; 0 where it is not known yet. Then there is no third view.
             with_analyst: whether the third view is stated, which takes seconds.
         """
-        inquiry = self.inquiry
+        inquiry, n = self.inquiry, len(self.records)
+        parameters: dict[str, Any] = {
+            "favoured": inquiry.favoured,
+            "other": inquiry.odds.other,
+            "buckets": self.buckets,
+        }
+        if self.others:
+            parameters |= {"records": n, "epsilon_of_one_response": inquiry.odds.pure_epsilon}
         report = privacy_report(
             mechanism=f"one randomized response per device, method {self.method}",
-            sensitivity="one member's records are the input of one response",
+            sensitivity=f"a person's records are the inputs of {n} responses, each drawn for itself"
+            if self.others
+            else "one member's records are the input of one response",
             n_parties=n_responses,
-            colluding=max(0, n_responses - 1),
+            colluding=max(0, n_responses - n),
             delta=self.delta,
-            events={view: inquiry.response.events(view) for view in VIEWS},
+            events={view: inquiry.response.events(view) * n for view in VIEWS},
             noise=dict.fromkeys(VIEWS, "each response's noise is its device's alone"),
-            parameters={"favoured": inquiry.favoured, "other": inquiry.odds.other, "buckets": self.buckets},
-            unit=RECORDS_UNIT,
+            parameters=parameters,
+            unit=PERSON_UNIT if self.others else RECORDS_UNIT,
         )
-        is_stated = n_responses > 0 and with_analyst
+        is_stated = n_responses > 0 and with_analyst and not self.others
         third = analyst_view(inquiry.mechanism, n_responses - 1, self.delta) if is_stated else None
         return report | ({} if third is None else {"analyst": third})
 
@@ -185,6 +277,10 @@ class AskedQuestion(Asked):
 
     question: SurveyQuestion
 
+    def about(self, name: str) -> "AskedQuestion":
+        """Return it as the device of a name answers it: see `SurveyQuestion.about`."""
+        return self if not self.question.others else self.model_copy(update={"question": self.question.about(name)})
+
     def choices(self, respondents: Sequence[str]) -> PublicChoices:
         """Return the public choices of respondents, in their order."""
         return PublicChoices(self.digest, respondents)
@@ -198,6 +294,7 @@ class AskedQuestion(Asked):
             JobError: the mechanism takes a public choice of its own for each question, so no response serves several.
         """
         question, mechanism = self.question, self.question.inquiry.response
+        assert not question.others, "a device answers about one record"
         if takes_choices(mechanism):
             raise JobError(f"method: {question.method} makes a new choice for each question; the record is fixed")
         names = {"record", "range", "buckets", "method", "bins", "fine", "epsilon", "centre", "second", "cells"}
@@ -259,3 +356,21 @@ def result_of(asked: AskedQuestion, tally: "Tally") -> dict[str, Any]:
     question, n = asked.question, tally.n_responses
     found = estimated(question.inquiry, tally)
     return {**found, "record": question.record, "responses": n, "privacy": question.privacy_report(n)}
+
+
+def patterns_of(asked: AskedQuestion, tally: "PersonTally", n_responses: int) -> dict[str, Any]:
+    """Return what responses of devices of the same persons say; see `analyses.pattern_count.persons.described`.
+
+    Args:
+        asked: a question about several records.
+        tally: all persons that have answered about some of them, at least one.
+        n_responses: how many responses they have given.
+    """
+    from analyses.pattern_count.persons import described
+
+    question, mechanism = asked.question, asked.question.inquiry.response
+    assert isinstance(mechanism, SignResponse)
+    ranges = (question.range, *(other.range for other in question.others))
+    found = described(mechanism, tally.counts, question.records, ranges, question.order)
+    of_all = {"record": ", ".join(question.records), "responses": n_responses, "method": question.method}
+    return {**found, **of_all, "privacy": question.privacy_report(n_responses)}

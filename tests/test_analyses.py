@@ -85,6 +85,7 @@ OF_ITS_OWN = {
         "groups",
         "hazards",
         "life_table",
+        "persons",
         "products",
         "questions",
         "reports",

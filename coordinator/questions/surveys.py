@@ -6,10 +6,11 @@ from typing import Any
 
 from analyses.distribution.estimates.tally import CountedTally, tally_of
 from analyses.job.job import JobError
+from analyses.pattern_count.persons import PersonTally
 from coordinator.questions.answered_host import AnsweredHost
 from coordinator.questions.host import OpenOne
 from coordinator.stores.surveys import Given, StoredQuestion
-from questions.responses import AskedQuestion, SurveyQuestion, result_of
+from questions.responses import AskedQuestion, SurveyQuestion, patterns_of, result_of
 from service.codes.coded_text import coded
 from service.errors import InvalidRequestError
 from service.identity import PeerCertificate
@@ -42,6 +43,8 @@ class Surveys(AnsweredHost):
         """See `AnsweredHost`."""
         asked, name = AskedQuestion.from_json(text) if asked is None else asked, caller.identity.name
         try:
+            if asked.question.others:
+                asked.question.respondent(name)
             return Given(number, name, asked.response_of(body))
         except JobError as error:
             raise InvalidRequestError(f"{name}: {error}") from error
@@ -51,17 +54,26 @@ class Surveys(AnsweredHost):
         return await asyncio.to_thread(self._estimate, one, stored)
 
     def _estimate(self, one: OpenOne, stored: StoredQuestion) -> tuple[str, str]:
-        asked, inquiry = one.asked, one.question.inquiry
+        asked, question, number = one.asked, one.question, stored.number
+        if question.others and (n_responses := self._store.n_answers(number)) > 0:
+            people = PersonTally(len(question.records))
+            for names, responses in self._store.responses(number):  # by name, so those of a person are neighbours
+                people.add([question.respondent(name) for name in names], responses)
+            return self._told(patterns_of(asked, people, n_responses), stored), ""
+        inquiry = question.inquiry
         tally = tally_of(inquiry.response)
         if isinstance(tally, CountedTally):
-            tally.add_counts(self._store.counts(stored.number, inquiry.n_outputs))
+            tally.add_counts(self._store.counts(number, inquiry.n_outputs))
         else:
-            for names, responses in self._store.responses(stored.number):
+            for names, responses in self._store.responses(number):
                 tally.add(responses, asked.choices(names))
         if tally.n_responses == 0:
             refused = in_words(counted(one.refused.values()))
             text = f"no device answered; {refused}" if refused else "no device answered"
             return "", coded(text, code="no-device-answered")
-        result = result_of(asked, tally)
+        return self._told(result_of(asked, tally), stored), ""
+
+    @staticmethod
+    def _told(result: dict[str, Any], stored: StoredQuestion) -> str:
         more = {"question": stored.question_id.hex(), "contradictions": stored.n_contradictions}
-        return json.dumps({**result, **more}, allow_nan=False), ""
+        return json.dumps({**result, **more}, allow_nan=False)

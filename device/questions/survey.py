@@ -28,7 +28,7 @@ class SurveyDevice(QuestionDevice[AskedQuestion]):
     Attributes:
         coordinator: the identity of the one coordinator that it answers.
         fixed: names of the records that have one response per mechanism for ever, even if their value changes.
-        max_epsilon: largest epsilon of one response.
+        max_epsilon: largest epsilon of one response, or of all about one person where several records are asked about.
         least_epsilon: least epsilon of a question.
     """
 
@@ -59,7 +59,7 @@ class SurveyDevice(QuestionDevice[AskedQuestion]):
 
     def admit(self, asked: AskedQuestion, keys: Sequence[PartyKey]) -> None:
         """See `QuestionDevice`."""
-        question = asked.question
+        question, epsilon = asked.about(self.name).question, asked.question.epsilon_of_person
         if asked.asker != self.coordinator:
             raise SitsOutError(
                 f"the question is that of {asked.asker}, which is not this device's coordinator", WhyRefused.POLICY
@@ -70,12 +70,12 @@ class SurveyDevice(QuestionDevice[AskedQuestion]):
         if length not in (None, n_values):
             how_many = "several values" if n_values == 1 else f"{length} values"
             raise JobError(f"record: {question.record} is declared with {how_many}; {question.asks_for}")
-        epsilon = question.inquiry.odds.pure_epsilon
         if question.epsilon < self.least_epsilon:
             what = f"epsilon is {question.epsilon:.3g}; at least {self.least_epsilon:g} here (policy.least_epsilon)"
             raise SitsOutError(what, WhyRefused.POLICY)
         if epsilon > self.max_epsilon:
-            what = f"a response costs epsilon {epsilon:.3g}; at most {self.max_epsilon:g} here"
+            several = "" if not asked.question.others else f", those about all {len(asked.question.records)} records,"
+            what = f"a response{several} costs epsilon {epsilon:.3g}; at most {self.max_epsilon:g} here"
             raise SitsOutError(what, WhyRefused.POLICY)
         if question.rounds > 1:
             drawn = self.store.round_of(question.series_digest, _uniform(self.entropy, question.rounds))
@@ -86,7 +86,8 @@ class SurveyDevice(QuestionDevice[AskedQuestion]):
 
     def key_of(self, asked: AskedQuestion) -> bytes:
         """See `QuestionDevice`: for a fixed record that of the record and the mechanism."""
-        return asked.fixed_digest() if asked.question.record in self.fixed else asked.digest
+        alone = asked.about(self.name)
+        return alone.fixed_digest() if alone.question.record in self.fixed else asked.digest
 
     def cost_of(self, asked: AskedQuestion) -> JobCost:
         """See `QuestionDevice`."""
@@ -94,13 +95,17 @@ class SurveyDevice(QuestionDevice[AskedQuestion]):
 
     def make(self, asked: AskedQuestion, keys: Sequence[PartyKey]) -> bytes:
         """See `QuestionDevice`."""
-        answers, body = self.drawn(asked)
+        answers, body = self.drawn(asked.about(self.name))
         name = self.charge_of(self.key_of(asked))
-        self.report(lambda folder: write_survey_report(folder, name, asked, answers, self.budget.standing()))
+        self.report(lambda folder: write_survey_report(folder, name, asked, self.name, answers, self.budget.standing()))
         return body
 
     def drawn(self, asked: AskedQuestion) -> tuple[Input, bytes]:
-        """Read the record and draw the response to what it says, to the empty input where anything of it raises."""
+        """Read the record and draw the response to what it says, to the empty input where anything of it raises.
+
+        Args:
+            asked: the question, about one record.
+        """
         question = asked.question
 
         def response_to(answers: Input) -> tuple[Input, bytes]:

@@ -1,16 +1,17 @@
 """Pattern counts: how many rows have each combination of categories."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dp.cost.report import describe
 from results.drawing.chart import AnyPanel, NothingToDrawError, around, rows_of
 from results.generic.beyond_noise import counts_beyond_noise
 from results.generic.own_rows import Floats
 from results.generic.result import Columns, Result
-from results.generic.text import MAX_LINES, closing_lines, columns_alike, half_intervals, table_lines
+from results.generic.text import MAX_LINES, closing_lines, columns_alike, half_intervals, inline, table_lines
 
 if TYPE_CHECKING:
     from results.generic.answer import ReleaseAnswer
@@ -49,12 +50,25 @@ class PatternCountResult(Result):
         return [*lines, *asked_again(fields), *closing_lines(fields)]
 
     @staticmethod
+    def device_lines_of(answer: Mapping[str, Any]) -> list[str]:
+        """Return what devices of the same persons said: patterns, and powers of the number of ones; or covariances."""
+        lines = [f"{answer['record']}: {answer['responses']} responses about {answer['persons']} persons"]
+        for title, rows in tables_of_persons(answer).items():
+            lines += [title, *table_lines(rows)]
+        lines.append("+- is half of a 95 % interval; each row is about those who have answered about all its records")
+        if answer["contradictions"]:
+            lines.append(f"{answer['contradictions']} second responses differed from the first, and were refused.")
+        return [*lines, *describe(answer["privacy"], "members")]
+
+    @staticmethod
     def panels_of(fields: Mapping[str, Any]) -> tuple[AnyPanel, ...]:
         """Return the counts that are larger than noise with 95 % intervals, in the order of the job.
 
         Raises:
-            NothingToDrawError: none is larger than noise.
+            NothingToDrawError: none is larger than noise, or these are covariances of devices' numbers.
         """
+        if "persons" in fields:
+            return (_panel_of_persons(fields),)
         names = fields["columns"]
         patterns = patterns_of(fields)
         labels = [", ".join(f"{name} {value}" for name, value in zip(names, one, strict=True)) for one in patterns]
@@ -109,6 +123,49 @@ class PatternCountResult(Result):
             if self.fields.get(field) is not None:
                 shown[called] = np.array(self.fields[field]).ravel().tolist()
         return shown
+
+
+def tables_of_persons(answer: Mapping[str, Any]) -> dict[str, Columns]:
+    """Return title to table of what devices of the same persons said."""
+    found: dict[str, Columns] = {}
+    for part, (title, value, columns) in _OF_PERSONS.items():
+        if rows := answer.get(part):
+            table: Columns = {name: [inline(of(row)) for row in rows] for name, of in columns.items()}
+            halves = half_intervals([row["standard_error"] for row in rows])
+            table[value], table["+-"] = columns_alike([row[value] for row in rows], halves)
+            found[title] = table | {"of persons": [row["persons"] for row in rows]}
+    return found
+
+
+def _pattern_of(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in zip(row["records"], row["values"], strict=True))
+
+
+_OF_PERSONS: dict[str, tuple[str, str, dict[str, Callable[[Mapping[str, Any]], Any]]]] = {
+    "patterns": ("persons with each pattern", "count", {"pattern": _pattern_of}),
+    "powers": ("sums of powers of the number of records that are 1", "sum", {"power": lambda row: row["power"]}),
+    "means": ("means", "mean", {"record": lambda row: row["record"]}),
+    "covariances": ("covariances", "covariance", {"records": lambda row: ", ".join(row["records"])}),
+}
+"""Part of the result to its title, the name of its value, and what its rows are called by."""
+
+
+def _panel_of_persons(fields: Mapping[str, Any]) -> AnyPanel:
+    if not (rows := fields.get("patterns")):
+        raise NothingToDrawError("there is nothing to draw: covariances have a table alone")
+    most = max(len(row["records"]) for row in rows)
+    shown = [row for row in rows if len(row["records"]) == most]
+    counts = [row["count"] for row in shown]
+    return rows_of(
+        list(map(_pattern_of, shown)),
+        counts,
+        around(counts, [row["standard_error"] for row in shown]),
+        title=f"Persons with each pattern of {most} records",
+        axis="persons",
+        what="patterns",
+        has_bars=True,
+        note=["Of those who have answered about all records of the pattern."],
+    )
 
 
 def asked_again(fields: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ import json
 import pytest
 from deadlines import GENEROUS_S, until
 from sum_federation import COORDINATOR, sum_federation
-from surveys import asked, kept, survey_device, survey_question
+from surveys import OF_PERSONS, asked, kept, survey_device, survey_question
 from wire.v1.questions_pb2 import QuestionAnswer
 
 from coordinator.questions import answered_host
@@ -16,6 +16,7 @@ from coordinator.stores.question import Outcome
 from coordinator.stores.surveys import Given
 from device.questions.answering import answer_questions
 from questions.responses import AskedQuestion
+from results.registry import device_text
 from service.errors import (
     AlreadyExistsError,
     InvalidRequestError,
@@ -201,6 +202,53 @@ async def test_a_response_to_one_question_is_none_to_another(hub):
     assert first.task.done() is not second.task.done()
     for asking in (first, second):
         asking.task.cancel()
+
+
+async def test_devices_of_one_person_answer_about_a_record_each_and_patterns_are_counted(hub):
+    """Three records of 20 persons, one of whom has no device for the last, at an epsilon at which hardly any lies."""
+    persons = [f"p{i}" for i in range(20)]
+    bits = {f"p{i}": (i % 2, i % 2, i < 5) for i in range(20)}
+    names = [(person, place) for person in persons for place in range(3) if (person, place) != ("p19", 2)]
+    asking = Proposal(hub, survey_question(**OF_PERSONS, epsilon=14.0, order=3, responses=len(names)))
+    await asking.opened()
+    records = ("smokes", "runs", "sleeps-well")
+    for person, place in names:
+        name = f"{person}-{records[place]}"
+        fields = {"client": await client_of(hub, name), "records": {records[place]: kept(float(bits[person][place]))}}
+        with survey_device(hub.folder / name, name=name, max_epsilon=50.0, **fields) as device:
+            assert await device.answer(await device.client.fetch(0))
+    result = await asking.result()
+    assert (result["persons"], result["responses"], result["contradictions"]) == (20, 59, 0)
+    found = {(*row["records"], *row["values"]): (round(row["count"]), row["persons"]) for row in result["patterns"]}
+    assert found["smokes", 1] == (10, 20)
+    assert found["smokes", "runs", 1, 1] == (10, 20)
+    assert found["smokes", "runs", 1, 0] == (0, 20)
+    assert found["smokes", "runs", "sleeps-well", 1, 1, 1] == (2, 19)
+    assert [round(row["sum"]) for row in result["powers"]] == [9 * 2 + 5, 7 * 4 + 2 * 9 + 3, 7 * 8 + 2 * 27 + 3]
+    lines = device_text(result)
+    assert "smokes, runs, sleeps-well: 59 responses about 20 persons" in lines
+    assert "smokes 1, runs 1, sleeps-well 1" in lines
+
+
+async def test_a_device_answers_once_about_the_record_of_its_certificate_and_about_no_other(hub):
+    """What a person's name and record are stands in the certificate: nobody answers twice, or in another's place."""
+    asking = Proposal(hub, survey_question(**OF_PERSONS, responses=2))
+    question_id = await asking.opened()
+    for stranger in ("p1", "p1-walks", "smokes"):
+        client = await client_of(hub, stranger)
+        with pytest.raises(InvalidRequestError, match="PERSON-RECORD"):
+            await client.answer(question_id, b"\1")
+    client = await client_of(hub, "p1-runs")
+    with pytest.raises(InvalidRequestError, match="below 3"):
+        await client.answer(question_id, b"\3")
+    await client.answer(question_id, b"\1")
+    with pytest.raises(AlreadyExistsError):
+        await client.answer(question_id, b"\2")
+    await (await client_of(hub, "p2-runs")).answer(question_id, b"\2")
+    result = await asking.result()
+    assert (result["persons"], result["contradictions"]) == (2, 1)
+    assert [row["persons"] for row in result["patterns"] if row["records"] == ["runs"]] == [2, 2]
+    assert {row["persons"] for row in result["patterns"] if row["records"] != ["runs"]} == {0}
 
 
 async def test_roles_call_their_own_methods_only(hub):

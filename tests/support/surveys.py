@@ -39,6 +39,17 @@ def asked(session="00" * 16, asker=HUB, **changes) -> AskedQuestion:
     return AskedQuestion(question=survey_question(**{"until": ALWAYS, **changes}), asker=asker, session=session)
 
 
+OF_PERSONS = {
+    "analysis": "pattern-count",
+    "record": "smokes",
+    "others": [{"record": "runs", "range": (0.0, 1.0)}, {"record": "sleeps-well", "range": (0.0, 1.0)}],
+    "range": (0.0, 1.0),
+    "buckets": 2,
+    "method": "sign",
+}
+"""A question about three records of each person, to devices named PERSON-RECORD."""
+
+
 def kept(*values: float, length=None) -> KeptRecord:
     return KeptRecord(DeclaredRecord(length), lambda: Record(np.array(values, dtype=np.float64)))
 

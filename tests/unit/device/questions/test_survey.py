@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from surveys import HUB, another_session, asked, kept, survey_device
+from surveys import HUB, OF_PERSONS, another_session, asked, kept, survey_device
 
 from analyses.job.job import JobError
 from analyses.sums.records import DeclaredRecord, Record
@@ -365,3 +365,48 @@ async def test_a_text_that_is_no_question_is_refused(tmp_path, damage):
     with survey_device(tmp_path, client=Client()) as device:
         assert not await device.answer(OfferedQuestion(1, damage(asked().canonical_json())))
         assert committed(device) == 0
+
+
+# Several records of a person
+
+
+PERSON_S = {"name": "k7qm-runs", "records": {"runs": kept(1.0)}}
+
+
+def test_a_device_of_a_person_answers_about_its_record_alone_and_pays_for_that(tmp_path):
+    question = asked(**OF_PERSONS)
+    with survey_device(tmp_path, **PERSON_S) as device:
+        body = device.answer_once(question)
+        assert device.answer_once(question) == body
+        assert body[0] < 3
+        assert committed(device) == 1
+        assert 0.5 <= device.budget.standing()["spent_epsilon"] <= 1.001
+        report = read_sum_report(tmp_path, f"survey-{question.digest[:16].hex()}")
+    assert (report["record"], report["records_of_person"]) == ("runs", 3)
+    assert report["privacy"]["views"]["coordinator"]["epsilon"] <= 1.0
+    assert report["of_person"]["views"]["coordinator"]["epsilon"] > 2.9
+    assert "about 3 records in all:" in "\n".join(describe_sum_report(report))
+
+
+@pytest.mark.parametrize("name", ["walker-1", "runs", "k7qm-smokes"])
+def test_a_device_whose_name_is_of_no_record_that_it_keeps_sits_out(tmp_path, name):
+    with survey_device(tmp_path, name=name, records={"runs": kept(1.0)}) as device:
+        with pytest.raises(JobError, match="record"):
+            device.answer_once(asked(**OF_PERSONS))
+        assert committed(device) == 0
+
+
+def test_the_limit_of_a_response_is_one_of_all_responses_about_the_person(tmp_path):
+    with survey_device(tmp_path, **PERSON_S, max_epsilon=2.9) as device:
+        with pytest.raises(SitsOutError, match="about all 3 records, costs epsilon 3"):
+            device.answer_once(asked(**OF_PERSONS))
+        assert device.answer_once(asked(**OF_PERSONS, epsilon=0.9))
+
+
+def test_a_fixed_record_has_one_response_whether_it_is_asked_about_alone_or_with_others(tmp_path):
+    alone = {"record": "runs", "range": (0.0, 1.0), "buckets": 2, "method": "sign"}
+    with survey_device(tmp_path, **PERSON_S, fixed=frozenset({"runs"})) as device:
+        bodies = {device.answer_once(asked(another_session(i), **OF_PERSONS)) for i in range(10)}
+        bodies |= {device.answer_once(asked(another_session(i), **alone)) for i in range(10)}
+        assert len(bodies) == 1
+        assert committed(device) == 1

@@ -1,0 +1,85 @@
+"""Questions about several records of a person: what is one, who answers what of it, and what that costs whom."""
+
+import pytest
+from surveys import OF_PERSONS, asked, survey_question
+
+from analyses.job.job import JobError
+from questions.forecast import plan_of
+from questions.reading import question_from_json
+
+TWO = [{"record": "runs", "range": (0, 1)}]
+
+BAD = {
+    "one record alone": ({"others": []}, "others"),
+    "several in a distribution": ({"analysis": "distribution"}, "others"),
+    "a record twice": ({"others": [{"record": "smokes", "range": (0, 1)}]}, "others"),
+    "nine records": ({"others": [{"record": f"r{i}", "range": (0, 1)} for i in range(8)]}, "others"),
+    "a range that is none": ({"others": [{"record": "runs", "range": (1, 1)}]}, "range"),
+    "a method that is no sign": ({"method": "wave"}, "method"),
+    "a series": ({"rounds": 2, "series": "x"}, "rounds"),
+    "a centre": ({"centre": 0.5}, "centre"),
+    "patterns of more records than there are": ({"others": TWO, "order": 3}, "order"),
+    "patterns of five": ({"order": 5}, "order"),
+}
+
+
+@pytest.mark.parametrize(("changes", "field"), BAD.values(), ids=BAD)
+def test_what_is_no_question_about_persons_is_refused_by_the_name_of_its_field(changes, field):
+    with pytest.raises((JobError, ValueError), match=field):
+        survey_question(**OF_PERSONS | changes)
+
+
+def test_a_device_is_asked_about_the_one_record_that_its_name_ends_with():
+    question = asked(**OF_PERSONS)
+    alone = question.about("k7qm-sleeps-well")
+    assert (alone.question.record, alone.question.records) == ("sleeps-well", ("sleeps-well",))
+    assert (alone.asker, alone.session) == (question.asker, question.session)
+    assert (
+        alone.question.canonical_json()
+        == survey_question(
+            record="sleeps-well", range=(0.0, 1.0), buckets=2, method="sign", until=alone.question.until
+        ).canonical_json()
+    )
+    assert question.question.respondent("k7qm-runs") == ("k7qm", 1)
+    for stranger in ("k7qm", "smokes", "k7qm-walks", "k7qm-smokes-runs", "sleeps-well"):
+        with pytest.raises(JobError, match="PERSON-RECORD"):
+            question.about(stranger)
+
+
+def test_a_question_about_one_record_is_that_of_every_device():
+    plain = asked()
+    assert plain.about("anything") is plain
+    assert "others" not in survey_question().canonical_json()
+    assert "order" not in survey_question().canonical_json()
+
+
+def test_a_device_pays_for_its_response_and_a_person_for_all_of_them():
+    """The report is about the person; at delta 0 the costs of independent responses add up."""
+    question = survey_question(**OF_PERSONS, epsilon=0.7)
+    one = question.inquiry.odds.pure_epsilon
+    assert one <= 0.7
+    assert question.epsilon_of_person == 3 * one
+    alone = survey_question(buckets=2, method="sign", epsilon=0.7)
+    assert question.cost().epsilon(1e-6) == alone.cost().epsilon(1e-6)
+    for views in (question.privacy_report()["views"], question.privacy_report(30)["views"]):
+        for view in views.values():
+            assert 0.9 * 3 * one <= view["epsilon"] <= 3 * one * (1 + 1e-9)
+    report = question.privacy_report(30)
+    assert (report["colluding"], report["n_parties"]) == (27, 30)
+    assert report["unit"].startswith("person")
+    assert "analyst" not in report
+
+
+def test_a_plan_states_errors_by_the_number_of_records_and_the_cost_of_a_person():
+    plan = plan_of(survey_question(**OF_PERSONS, order=3), 30_000)
+    errors = [one.standard_error for one in plan.forecast.quantities]
+    assert len(errors) == 3
+    assert errors == sorted(errors)
+    assert plan.privacy["views"]["coordinator"]["epsilon"] > 2.5
+    numbers = plan_of(survey_question(**OF_PERSONS | {"buckets": 64}), 30_000)
+    assert [one.name.split()[0] for one in numbers.forecast.quantities] == ["mean", "covariance"]
+
+
+def test_it_is_read_as_it_was_written():
+    question = survey_question(**OF_PERSONS, order=3)
+    assert question_from_json(question.canonical_json()).canonical_json() == question.canonical_json()
