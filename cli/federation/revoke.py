@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 from cryptography import x509
 
-import cli.federation.requests  # noqa: F401 -- adds its commands
+import cli.federation.pseudonyms
+import cli.federation.requests  # noqa: F401 -- both add their commands
 from cli.federation.pki import PUBLIC_FILE, REVOKED, Output, PkiError, pki_app, read_authority, write_file
 from cli.terminal.output import ExitCode, Format, fail, print_result
 from service.certificate_rules import check_issued_by, read_as
