@@ -25,24 +25,28 @@ _QUESTION_BYTES = 16
 
 @dataclass(frozen=True)
 class WaveTarget(NoisyTarget):
-    """The response of a wave, or a sign response, to one of two inputs.
+    """The response of a wave, or a sign response, to one of two inputs; or several of one person, all of one input.
 
     Attributes:
         mechanism: mechanism with its weights.
         values: input 0 and input 1.
+        n_responses: number of responses.
     """
 
     mechanism: Wave | SignResponse
     values: tuple[int, int]
+    n_responses: int = 1
 
     def parts(self, noise: Fraction) -> Sequence[Part]:
-        """See `ExactTarget`: one output."""
-        return [Part(np.stack([_row(with_noise(self.mechanism, noise), value) for value in self.values]))]
+        """See `ExactTarget`: the outputs, which are independent."""
+        law = np.stack([_row(with_noise(self.mechanism, noise), value) for value in self.values])
+        return [Part(law, self.n_responses)]
 
     def draw(self, world: int, n_runs: int, entropy: Entropy) -> Integers:
         """See `ExactTarget`."""
         mechanism = with_noise(self.mechanism, self.noise)
-        return mechanism.respond(np.full(n_runs, self.values[world]), entropy)[:, None]
+        drawn = mechanism.respond(np.full(n_runs * self.n_responses, self.values[world]), entropy)
+        return drawn.reshape(n_runs, self.n_responses)
 
 
 def _row(mechanism: Wave | SignResponse, value: int) -> Floats:
@@ -177,6 +181,11 @@ LOCAL_RESPONSES: dict[str, Entry] = {
         "sign response, seen by anybody",
         ("distribution:sign",),
         lambda: WaveTarget(SignResponse(16, _ODDS, has_empty=True), (0, 15)),
+    ),
+    "sign-responses-of-a-person": Entry(
+        "sign responses about three records of a person, seen by anybody",
+        ("pattern-count:devices",),
+        lambda: WaveTarget(SignResponse(2, _ODDS, has_empty=True), (0, 1), 3),
     ),
     "hashed-by-name": Entry(
         "response of an input hashed by the respondent's name, seen by anybody",

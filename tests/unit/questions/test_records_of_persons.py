@@ -1,11 +1,13 @@
 """Questions about several records of a person: what is one, who answers what of it, and what that costs whom."""
 
+from pathlib import Path
+
 import pytest
 from surveys import OF_PERSONS, asked, survey_question
 
 from analyses.job.job import JobError
 from questions.forecast import plan_of
-from questions.reading import question_from_json
+from questions.reading import question_from_json, question_from_toml
 
 TWO = [{"record": "runs", "range": (0, 1)}]
 
@@ -78,6 +80,13 @@ def test_a_plan_states_errors_by_the_number_of_records_and_the_cost_of_a_person(
     assert plan.privacy["views"]["coordinator"]["epsilon"] > 2.5
     numbers = plan_of(survey_question(**OF_PERSONS | {"buckets": 64}), 30_000)
     assert [one.name.split()[0] for one in numbers.forecast.quantities] == ["mean", "covariance"]
+
+
+def test_the_example_is_such_a_question():
+    text = (Path(__file__).parents[3] / "examples" / "survey-patterns.toml").read_text()
+    question = question_from_toml(text)
+    assert question.records == ("smokes", "runs", "sleeps-well")
+    assert plan_of(question).privacy["views"]["coalition"]["epsilon"] == pytest.approx(3, rel=1e-3)
 
 
 def test_it_is_read_as_it_was_written():

@@ -143,3 +143,14 @@ def test_the_forecast_is_the_error_that_results_state():
     mean, covariance = forecast(NUMBERS, 2, 2, [UNIT] * 2, 2 * 2560).quantities
     assert mean.standard_error == pytest.approx(even["means"][0]["standard_error"])
     assert covariance.standard_error == pytest.approx(even["covariances"][0]["standard_error"])
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "said"),
+    [(0.5, (0.28, 0.88, 2.6, 7.8, 609)), (1.0, (0.14, 0.27, 0.47, 0.80, 6.5)), (2.0, (0.06, 0.09, 0.12, 0.16, 0.33))],
+)
+def test_the_page_states_the_errors_of_a_million_persons(epsilon, said):
+    """In per cent of them, in a bad case, of patterns of 1, 2, 3, 4 and 8 records."""
+    known = forecast(SignResponse(2, Odds.of_epsilon(epsilon), has_empty=True), 8, 8, [UNIT] * 8, 8_000_000).quantities
+    errors = [known[v - 1].bad_case / 1e4 for v in (1, 2, 3, 4, 8)]
+    assert errors == pytest.approx(said, rel=0.05, abs=0.005)

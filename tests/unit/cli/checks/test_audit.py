@@ -95,7 +95,7 @@ def accepts(model, given, release, order):
 def test_every_way_of_every_analysis_has_a_target():
     wanted = {f"{name}:{way}" for name, analysis in ANALYSES.items() for way in ways_of(name, analysis)}
     wanted |= {f"{analysis}:devices" for analysis in choices(SumParams, "analysis")}
-    wanted |= {f"{FACTORS}:devices", f"{FACTORS}:devices, sgd"}
+    wanted |= {f"{FACTORS}:devices", f"{FACTORS}:devices, sgd", "pattern-count:devices"}
     covered = {way for entry in TARGETS.values() for way in entry.covers}
     assert covered == wanted
 
