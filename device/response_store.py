@@ -155,8 +155,8 @@ class ResponseStore:
 def read_responses(path: Path) -> list[dict[str, Any]]:
     """Return the questions that a device has met, for its owner: JSON-able; none where there is no store yet.
 
-    Each has `survey`, its identifier, `record`, `method`, `epsilon`, `outcome`, and `response`, the number that left
-    the device or will, or None.
+    Each has `survey`, its identifier, `record`, or all records of a person that are asked about, `method`, `epsilon`,
+    `outcome`, and `response`, the number that left the device or will, or None.
 
     Raises:
         ResponseStoreError: the store cannot be used.
@@ -175,7 +175,7 @@ def _for_owner(known: KnownQuestion) -> dict[str, Any]:
     question = asked.question
     return {
         "survey": asked.question_id.hex(),
-        "record": question.record,
+        "record": ", ".join(question.records),
         "method": question.method,
         "epsilon": question.epsilon,
         "outcome": known.outcome,
