@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cli.federation.pki import PRIVATE_FILE, PkiError, pki_app, write_file
-from cli.terminal.output import ExitCode, fail, print_text, say
+from cli.federation.pki import PRIVATE_FILE, Output, PkiError, pki_app, write_file
+from cli.terminal.output import ExitCode, Format, fail, print_result, say
 from service.trust.pseudonym import KEY_BYTES, name_of_device
 
 
@@ -17,6 +17,7 @@ def pseudonyms(
     key: Annotated[Path, typer.Option(help="File of the key that the makers of the apps share.")],
     record: Annotated[str, typer.Option(help="Record that the devices keep; their names end with it.")] = "",
     new: Annotated[bool, typer.Option("--new", help="Make the key, once; give it to the other makers only.")] = False,
+    output: Output = Format.TEXT,
 ) -> None:
     """Print the name of each person's device, PSEUDONYM-RECORD, for lines of standard input: what identifies a person.
 
@@ -31,9 +32,9 @@ def pseudonyms(
                 raise PkiError("--record says which record the devices keep")
             return
         shared = key.read_bytes()
-        for line in sys.stdin:
-            if person := line.rstrip("\r\n"):
-                print_text(name_of_device(shared, person, record))
+        persons = filter(None, (line.rstrip("\r\n") for line in sys.stdin))
+        names = [name_of_device(shared, person, record) for person in persons]
+        print_result(output, names, "\n".join(names))
     except OSError as error:
         fail(f"{error.filename or key}: {error.strerror}", ExitCode.USAGE)
     except (PkiError, ValueError) as error:
