@@ -28,6 +28,7 @@ PARTS: dict[str, tuple[Callable[[int], Iterator[Coverage] | Iterator[Ranges]], i
     "additive": (counts.additive, 1000),
     "joint": (counts.joint, 1000),
     "reports": (counts.reports, 100),
+    "persons": (counts.persons, 300),
     "masked": (distributions.masked, 300),
     "responses": (distributions.responses, 100),
     "pairs": (distributions.pairs, 100),

@@ -11,6 +11,7 @@ from analyses.joint_sums import protocol as joint_sums
 from analyses.joint_sums.estimate import estimates
 from analyses.joint_sums.plan import COUNT, MEAN
 from analyses.pattern_count import protocol as pattern_count
+from analyses.pattern_count.persons import described
 from analyses.pattern_count.reports import PatternReports, PatternTally
 from analyses.power_moments import protocol as moments
 from bench.analyses.rivals import tables
@@ -18,10 +19,13 @@ from bench.analyses.rivals.numbers import noise_of
 from bench.coverage.record import Coverage
 from bench.utility.moment_runs import plan_of
 from dp.draw.skellam import sample_skellam
+from dp.local_mechanism.odds import Odds
+from dp.local_mechanism.sign_response import SignResponse
 from entropy import InsecureTestEntropy, SystemEntropy
 
 EPSILONS = (0.5, 2.0, 8.0)
 N_COLUMNS = 16
+N_PERSONS = 3000
 
 
 def additive(runs: int) -> Iterator[Coverage]:
@@ -87,6 +91,48 @@ def _joint(table: str, parties: list[Table], epsilon: float, runs: int) -> Itera
 
 def _holds(ends: tuple[float, float], value: float) -> bool:
     return ends[0] <= value <= ends[1]
+
+
+def persons(runs: int) -> Iterator[Coverage]:
+    """Yield the coverage of what devices of the same persons say, three records of each, one in ten without a value.
+
+    Counts of patterns are about the persons themselves, means and covariances about the law that they are drawn from.
+    """
+    for epsilon in (0.5, 2.0):
+        for n_inputs in (2, 32):
+            found = list(_told_of_persons(SignResponse(n_inputs, Odds.of_epsilon(epsilon), has_empty=True), runs))
+            for what in dict.fromkeys(name for name, *_ in found):
+                rows = np.array([row[1:] for row in found if row[0] == what], dtype=np.float64)  # None is no number
+                held, known = np.abs(rows[:, 0] - rows[:, 2]) <= NORMAL_95 * rows[:, 1], ~np.isnan(rows[:, 0])
+                text = f"pattern counts of devices: {what}"
+                yield Coverage.of(text, f"made-up, {N_PERSONS:,} persons", epsilon, runs, held, known)
+
+
+def _told_of_persons(mechanism: SignResponse, runs: int) -> Iterator[tuple[str, float | None, float | None, float]]:
+    """Yield what a number is, the number, its standard error, and the truth."""
+    d, names = mechanism.n_inputs, ["a", "b", "c"]
+    shape, rng, grid = (4,) * len(names), np.random.default_rng(d), (np.arange(d) + 0.5) / d
+    first = rng.random(d) ** 2 + 0.1
+    law = np.outer(first, rng.random(d)) + np.diag(first) * d / 2
+    law /= law.sum()
+    means = {"a": law.sum(axis=1) @ grid, "b": law.sum(axis=0) @ grid}
+    for run in range(runs):
+        pairs = rng.choice(d**2, N_PERSONS, p=law.reshape(-1))
+        values = np.stack([*np.divmod(pairs, d), pairs % d], axis=1)
+        values[rng.random(values.shape) < 0.1] = d
+        kinds = 1 + mechanism.respond(values.reshape(-1), InsecureTestEntropy(f"persons {run}")).reshape(-1, 3)
+        kinds[rng.random(kinds.shape) < 0.05] = 0  # no response
+        cells = np.bincount(np.ravel_multi_index(tuple(kinds.T), shape), minlength=4 ** len(names)).reshape(shape)
+        told = described(mechanism, cells, names, [(0.0, 1.0)] * len(names), len(names))
+        for row in told.get("patterns", ()):
+            at = [names.index(name) for name in row["records"]]
+            exact = np.sum(np.all((values[:, at] == row["values"]) & (kinds[:, at] > 0), axis=1))
+            yield f"pattern of {len(at)}", row["count"], row["standard_error"], float(exact)
+        for row in told.get("means", ())[:2]:
+            yield "mean", row["mean"], row["standard_error"], float(means[row["record"]])
+        for row in told.get("covariances", ())[:1]:
+            truth = float(grid @ law @ grid - means["a"] * means["b"])
+            yield "covariance", row["covariance"], row["standard_error"], truth
 
 
 def reports(runs: int) -> Iterator[Coverage]:

@@ -1,6 +1,7 @@
-"""What the theorems of [VertPrim23] say and other pages do not measure: C.2, D.2 to D.5, and E.1 by the columns."""
+"""What the theorems of [VertPrim23] say and other pages do not measure: C.2, D.2 to D.5, E.1 by the columns, and H."""
 
 from collections.abc import Callable, Iterator, Sequence
+from math import exp, sqrt
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from analyses.clustering.local_clustering import WIDTH
 from analyses.clustering.protocol import scaled_rows
 from analyses.clustering.weighted_clustering import Choices, cluster, loss, nearest
 from analyses.job.schema import BlockSchema, ColumnSchema, Table
+from analyses.pattern_count.persons import described
 from analyses.power_moments import protocol as power_moments
 from bench.analyses.additive_error import low_rank_error
 from bench.analyses.claims import Setting, Verdict, _exponent, _verdict
@@ -19,7 +21,10 @@ from bench.analyses.clustering_countings import exact_counts
 from bench.analyses.table import Row
 from bench.datasets.clustering_tables import BUNDLED
 from bench.utility import moment_runs
-from bench.utility.pattern_count import error_of_reports, fitted
+from bench.utility.pattern_count import categories_of, error_of_reports, fitted
+from bench.utility.pattern_count import plan_of as plan_of_patterns
+from dp.local_mechanism.odds import Odds
+from dp.local_mechanism.sign_response import SignResponse
 from entropy import SystemEntropy
 
 MOMENTS, CLUSTERING, LOW_RANK = "theorem C.2", "theorems D.2 to D.5", "theorem E.1"
@@ -27,6 +32,9 @@ MOMENT_OF_ROWS, MOMENT_OF_EPSILON = "exponent of the rows in the error", "expone
 COUNTS_OF_ROWS, COUNTS_OF_CLUSTERS = "exponent of the rows in k^v counts", "exponent of k in k^v counts, v = {}"
 GRID, WHOLE = "cost of the grid to that of k centres", "cost of k centres of the grid to that of k centres"
 OF_COLUMNS = "exponent of the columns in the error"
+PERSONS, PERSONS_OF_ROWS = "appendix H, hybrid", "exponent of the persons in the error of a count"
+PERSONS_OF_EPSILON = "exponent of 1/epsilon in the error of a count, v = {}"
+OF_A_COUNT = "root mean square error of a count, in persons"
 K = 5
 POWERS: tuple[int, ...] = (2, 1)
 
@@ -111,9 +119,62 @@ def columns(quick: bool) -> Iterator[Row]:
     yield _grown(LOW_RANK, OF_COLUMNS, numbers, errors, f"sketch, epsilon 1024, 2,000 rows; medians of {runs}")
 
 
+def persons(quick: bool) -> Iterator[Row]:
+    """Yield how the error of a count grows where each device answers about one record of its person.
+
+    Beside it, with the epsilon of the whole person, MPC in the coalition's view, and central DP, add or remove one.
+    """
+    runs, n = (1, 1 << 10) if quick else (160, 1 << 14)
+    numbers = (1 << 9, 1 << 10) if quick else (1 << 10, 1 << 12, 1 << 14, 1 << 16)
+    by_number = [_error_of_persons(number, 2, 0.5, runs) for number in numbers]
+    yield _grown(PERSONS, PERSONS_OF_ROWS, numbers, by_number, f"v = 2, epsilon 0.5 of a response; {runs} runs each")
+    epsilons = (1 / 32, 1 / 16, 1 / 8, 1 / 4)
+    for v in (1, 2, 3):
+        errors = [_error_of_persons(n, v, epsilon, runs) for epsilon in epsilons]
+        inverse = [1 / epsilon for epsilon in epsilons]
+        yield _grown(PERSONS, PERSONS_OF_EPSILON.format(v), inverse, errors, f"{n:,} persons; {runs} runs each")
+    for v in (1, 2, 3):
+        for epsilon in (1.0,) if quick else (1.0, 2.0, 4.0, 8.0):
+            plan, _ = plan_of_patterns(categories_of(n, 2, seed=0), 2, "mpc", epsilon)
+            yield Row(
+                PERSONS,
+                f"made-up, {n:,} persons, v = {v}",
+                epsilon,
+                OF_A_COUNT,
+                private=_error_of_persons(n, v, epsilon / v, runs),
+                mpc=plan.noise.standard_deviation("coordinator"),
+                central=sqrt(2 * exp(-epsilon)) / (1 - exp(-epsilon)),
+                non_private=0.0,
+                note=f"epsilon of the person, {epsilon / v:.3g} of a response; {runs} runs; others by their law, MPC "
+                "in the coalition's view",
+            )
+
+
+def _error_of_persons(n: int, v: int, epsilon: float, runs: int) -> float:
+    """Return the error of the counts of all patterns of v records, bits that are 1 for .4, .5 and .6 of n persons."""
+    mechanism, squares = SignResponse(2, Odds.of_epsilon(epsilon), has_empty=True), []
+    rng, names = np.random.default_rng(v), [f"record {place}" for place in range(v)]
+    for _ in range(runs):
+        bits = (rng.random((n, v)) < (0.4, 0.5, 0.6)[:v]).astype(np.int64)
+        kinds = 1 + mechanism.respond(bits.reshape(-1), SystemEntropy()).reshape(n, v)
+        cells = np.bincount(np.ravel_multi_index(kinds.T, (4,) * v), minlength=4**v).reshape((4,) * v)
+        found = described(mechanism, cells, names, [(0.0, 1.0)] * v, v)["patterns"]
+        for row in found:
+            if len(row["values"]) == v:
+                exact = int(np.sum(np.all(bits == row["values"], axis=1)))
+                squares.append((row["count"] - exact) ** 2)
+    return float(np.sqrt(np.mean(squares)))
+
+
 def parts() -> dict[str, Callable[[bool], Iterator[Row]]]:
     """Return what is measured, part by part."""
-    return {"moments": moments, "counts of clusters": counts, "factors of clusterings": factors, "columns": columns}
+    return {
+        "moments": moments,
+        "counts of clusters": counts,
+        "factors of clusterings": factors,
+        "columns": columns,
+        "persons": persons,
+    }
 
 
 def verdicts(rows: Sequence[Row]) -> Iterator[Verdict]:
@@ -144,6 +205,11 @@ def verdicts(rows: Sequence[Row]) -> Iterator[Verdict]:
         yield _exponent(rows, text, CLUSTERING, COUNTS_OF_CLUSTERS.format(v), float(v), 0.25)
     text = "[VertPrim23] theorem E.1: low-rank approximation's additive error grows like the root of the columns"
     yield _exponent(rows, text, LOW_RANK, OF_COLUMNS, 0.5, 0.1)
+    text = "[VertPrim23] appendix H: where each device answers about one record, the error of a count grows like"
+    yield _exponent(rows, f"{text} the root of the persons", PERSONS, PERSONS_OF_ROWS, 0.5, 0.05)
+    for v in (1, 2, 3):
+        claim = f"{text} (1 / epsilon)^v, v = {v}"
+        yield _exponent(rows, claim, PERSONS, PERSONS_OF_EPSILON.format(v), float(v), 0.15)
 
 
 def _at_most(rows: Sequence[Row], claim: str, theorem: str, metric: str, most: float, within: float) -> Verdict:
