@@ -1,7 +1,9 @@
 """Questions about several records of a person: what is one, who answers what of it, and what that costs whom."""
 
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 from surveys import OF_PERSONS, asked, survey_question
 
@@ -70,6 +72,17 @@ def test_a_device_pays_for_its_response_and_a_person_for_all_of_them():
     assert (report["colluding"], report["n_parties"]) == (27, 30)
     assert report["unit"].startswith("person")
     assert "analyst" not in report
+
+
+def test_all_responses_about_a_person_tell_as_much_as_is_stated_and_no_more():
+    """Every pair of persons, with records that cannot be used among theirs, and all that their devices may answer."""
+    question = survey_question(**OF_PERSONS, epsilon=0.7)
+    mechanism = question.inquiry.response
+    law = mechanism.weights_of(np.arange(3)) / mechanism.total
+    of_person = np.array([np.einsum("i,j,k", *law[list(inputs)]).ravel() for inputs in product(range(3), repeat=3)])
+    losses = np.log(of_person[:, None] / of_person[None])
+    assert losses.max() <= question.epsilon_of_person
+    assert losses.max() == pytest.approx(question.epsilon_of_person, rel=1e-9)
 
 
 def test_a_plan_states_errors_by_the_number_of_records_and_the_cost_of_a_person():
