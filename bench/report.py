@@ -76,7 +76,7 @@ MORE_SHAPES = (
 )
 FLOWER = ("--peer", "flower")
 GROWTH_1E7 = ("--rows", "10000000", "--analyses", "pca,pattern-count,moments,secure-sum")
-MATCHING_1E7 = ("--ids", "10000000", "--parties", "2")
+MATCHING_1E7 = ("--ids", "10000000", "--parties", "3")
 MEASUREMENTS = (
     *(_gram(parties, rows, columns) for parties in (3, 5) for rows, columns in SHAPES),
     *(_gram(*shape, beside_peer=False) for shape in MORE_SHAPES),

@@ -188,9 +188,9 @@ TARGETS = (
     ),
     Target(
         "matching_1e7",
-        "matching of 1e7 ids of 2 parties: processor time of a party, in the mean",
+        "matching of 1e7 ids of 3 parties: processor time of the party that takes most",
         "150 s",
-        _most(lambda r: r["processor_s"] / r["parties"], 150, "{:.0f} s"),
+        _most(lambda r: r["processor_s_of_an_owner"], 150, "{:.0f} s"),
     ),
     Target(
         "matching_1e7",

@@ -26,13 +26,11 @@ N_MEASURED = 20_000
 
 def ids_of(party: int, n_ids: int, n_common: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Return a party's ids in an order of its own, and where those stand that all have."""
-    common = np.random.default_rng(0).integers(0, 256, (n_common, 32), dtype=np.uint8)
     generator = np.random.default_rng(party)
-    own = generator.integers(0, 256, (n_ids - n_common, 32), dtype=np.uint8)
-    order = generator.permutation(n_ids)
-    place = np.empty(n_ids, dtype=np.int64)
-    place[order] = np.arange(n_ids)
-    return np.concatenate([common, own])[order], place[:n_common]
+    ids = generator.integers(0, 256, (n_ids, 32), dtype=np.uint8)
+    common = generator.permutation(n_ids)[:n_common].copy()
+    ids[common] = np.random.default_rng(0).integers(0, 256, (n_common, 32), dtype=np.uint8)
+    return ids, common
 
 
 def microseconds_each(work: Callable[[Any], Any], items: Any) -> float:

@@ -42,6 +42,9 @@ _EXTRA_BINS = 100
 PART_IDS, MOST_IN_PART = 1 << 16, 1 << 18
 """Ids of a part, on average: of the leader, whose rows are a few megabytes, and the most of another owner."""
 
+Numbers = NDArray[np.uint32]
+"""Numbers of rows: a match has at most 2^24, so four bytes hold one."""
+
 _LOG_FAILURE = 60 * math.log(2)
 
 
@@ -62,7 +65,7 @@ def room_of(size: int, n_parts: int) -> int:
     return min(size, math.ceil(mean + log / 3 + math.sqrt(log * log / 9 + 2 * mean * log)))
 
 
-def dealt(part: NDArray[Any], n_parts: int, room: int) -> list[NDArray[np.int64]]:
+def dealt(part: NDArray[Any], n_parts: int, room: int) -> list[Numbers]:
     """Return which ids are in each part.
 
     Args:
@@ -76,7 +79,7 @@ def dealt(part: NDArray[Any], n_parts: int, room: int) -> list[NDArray[np.int64]
     ends = np.cumsum(np.bincount(part, minlength=n_parts))
     if np.diff(ends, prepend=0).max() > room:
         raise PlacementFailedError("the ids do not fit into the parts of this match: submit the job again")
-    return np.split(np.argsort(part, kind="stable"), ends[:-1])
+    return np.split(np.argsort(part, kind="stable").astype(np.uint32), ends[:-1])
 
 
 def id_blocks(ids: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

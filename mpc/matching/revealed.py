@@ -16,7 +16,7 @@ from mpc.matching.parcels import OwnersOfMatch, leader_of, list_bytes, parcels, 
 from mpc.matching.sodium import POINT_BYTES
 from mpc.matching.transfer import match as transfers
 from mpc.matching.transfer.rows import MATCHED as MATCHED
-from mpc.matching.transfer.rows import PATIENCE, find_matched, is_zero, permutation, tell_matched
+from mpc.matching.transfer.rows import PATIENCE, Matched, find_matched, is_zero, permutation
 from mpc.matching.zero_sharing import ZeroSharing
 from mpc.protocol.concurrency import run_together
 from mpc.protocol.pairwise import PairwiseSecret
@@ -67,8 +67,8 @@ async def match_revealed(
        store that maps the seeds of its own ids y to s_i(y) XOR pad_i(y) (`mpc.matching.okvs`). L decodes its own ids,
        and takes the XOR of all it decodes and of all pads: where x is everybody's it is zero; otherwise it is uniform
        in 128 bits.
-    4. L sends owner i the tags of the ids that matched, in an order drawn at random, padded with random tags to its own
-       size. Each owner finds the rows that they name.
+    4. L sends owner i the tags of the ids that matched among random tags, as many as it has declared ids, in an order
+       drawn at random. Each owner finds the rows that they name.
 
     What each learns, if all follow the protocol, under the decisional Diffie-Hellman assumption (DDH) in ristretto255
     and with hashes as random oracles:
@@ -237,9 +237,10 @@ async def _lead(match: _Match, ids: Bytes) -> NDArray[np.int64]:
         return await decode(other)
 
     _, *decoded = await run_together(blind(), *map(hear, others))
-    found = np.flatnonzero(is_zero(decoded) & (row_of < len(ids)))  # in the order of the shuffle, so in a random one
-    await run_together(*(tell_matched(match, other, values[other].tags[found]) for other in others))
-    return row_of[found]
+    found = np.flatnonzero(is_zero(decoded) & (row_of < len(ids)))
+    matched = await session.compute(Matched, match)
+    matched.add(row_of[found], [values[other].tags[found] for other in others])
+    return await matched.tell()
 
 
 async def _follow(match: _Match, ids: Bytes) -> NDArray[np.int64]:
@@ -314,8 +315,9 @@ def _check_ids(ids: Bytes, size: int, name: str) -> None:
         raise ShapeError(f"ids are uint8 of shape (rows, {ID_BYTES}), not {ids.dtype} of {ids.shape}")
     if len(ids) > size:
         raise TooManyIdsError(f"{name} has more rows than the {size} that it has declared")
-    first = np.ascontiguousarray(ids[:, :8]).view("<u8")
-    if len(np.unique(first)) < len(ids) and len(np.unique(ids, axis=0)) < len(ids):
+    first = ids[:, :8].copy().view("<u8").reshape(-1)
+    first.sort()
+    if (first[1:] == first[:-1]).any() and len(np.unique(ids, axis=0)) < len(ids):
         raise RepeatedIdsError(f"two rows of {name} have the same id")
 
 

@@ -52,7 +52,7 @@ from entropy import KeyStream
 from entropy.stream import KEY_BYTES
 from mpc.arithmetic.words import Words
 from mpc.errors import LocalFaultError, ShapeError
-from mpc.matching.bins import ID_BYTES, N_CANDIDATES, dealt
+from mpc.matching.bins import ID_BYTES, N_CANDIDATES, Numbers, dealt
 from mpc.matching.block_prf import Bytes
 from mpc.matching.field_strings import WORDS_PER_STRING, elements_of_strings, elements_of_tags, strings_of_elements
 from mpc.matching.helped_prf import evaluate_by_helper, evaluate_own, help_evaluate
@@ -102,7 +102,7 @@ class SecretMatch:
         self._ids = None if ids is None else self._padded(ids)
         self._bin_of = np.empty(0, dtype=np.int64)
         self._candidates = np.empty((0, N_CANDIDATES), dtype=np.int64)
-        self._rows_of_part: list[NDArray[np.int64]] = []
+        self._rows_of_part: list[Numbers] = []
         self._decoding: dict[int, Bytes] = {}
         self._encoding: Bytes | None = None
         self._n_stores: dict[int, int] = dict.fromkeys(terms.others, 0)
@@ -280,7 +280,7 @@ class SecretMatch:
             stream = KeyStream(self._session.entropy.read(KEY_BYTES))
             masks = chosen = await self._session.compute(field.random, stream, shape)
 
-            def strings(rows: NDArray[np.int64], number: int) -> Words:
+            def strings(rows: Numbers, number: int) -> Words:
                 masked = field.subtract(own[:, rows], chosen[:, self._candidates[rows, number]])
                 return strings_of_elements(field, masked, stream).reshape(len(rows), n_words)
 
@@ -297,7 +297,7 @@ class SecretMatch:
 
     # -- stores and shares -----------------------------------------------------------------------------------------
 
-    async def _send_stores(self, owner: int, n_words: int, values: Callable[[NDArray[np.int64], int], Words]) -> None:
+    async def _send_stores(self, owner: int, n_words: int, values: Callable[[Numbers, int], Words]) -> None:
         """Send the leader values at all my ids in their candidate bins, a store for each part.
 
         Args:

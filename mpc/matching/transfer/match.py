@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.errors import PeerViolationError
-from mpc.matching.bins import dealt, id_blocks, n_parts_of, room_of
+from mpc.matching.bins import Numbers, dealt, id_blocks, n_parts_of, room_of
 from mpc.matching.block_prf import mac
 from mpc.matching.group import Bytes, InvalidPointError
 from mpc.matching.okvs import Okvs
@@ -34,7 +34,7 @@ from mpc.matching.transfer.function import (
 )
 from mpc.matching.transfer.key_transfers import TransferReceiver, TransferSender
 from mpc.matching.transfer.rows import MATCHED as MATCHED
-from mpc.matching.transfer.rows import PATIENCE, find_matched, is_zero, permutation, tell_matched
+from mpc.matching.transfer.rows import PATIENCE, Matched, find_matched, is_zero
 from mpc.matching.zero_sharing import ZeroSharing
 from mpc.protocol.concurrency import run_together
 
@@ -46,6 +46,7 @@ START, ANSWER, EXTENDED, CHECK, STORE = (
 WINDOW = 2
 """Parts that the leader has under way."""
 
+_IDS_AT_ONCE = 1 << 16
 _KEY_BYTES, _SALT_BYTES = 32, 16
 _ENTRY_BYTES = 8 * PAD_WORDS
 
@@ -67,16 +68,17 @@ class Parts:
         """What hashes of the match are bound to."""
         return self.key[:_SALT_BYTES]
 
-    def split(self, ids: Bytes, room: int) -> list[NDArray[np.int64]]:
+    def split(self, ids: Bytes, room: int) -> list[Numbers]:
         """Return which ids are in each part.
 
         Raises:
             PlacementFailedError: one has more than `room`, with a chance below 2^-60.
         """
-        if not len(ids):
-            return [np.empty(0, dtype=np.int64)] * self.n_parts
-        hashed = mac(self.key, *id_blocks(ids))[:, :8].copy().view("<u8").reshape(-1)
-        part = (hashed % np.uint64(self.n_parts)).astype(np.uint16)
+        part = np.empty(len(ids), dtype=np.uint16)
+        for start in range(0, len(ids), _IDS_AT_ONCE):
+            some = slice(start, start + _IDS_AT_ONCE)
+            hashed = mac(self.key, *id_blocks(ids[some]))[:, :8].copy().view("<u8").reshape(-1)
+            part[some] = hashed % np.uint64(self.n_parts)
         return dealt(part, self.n_parts, room)
 
 
@@ -103,6 +105,11 @@ def _context(match: OwnersOfMatch, other: int) -> bytes:
 
 async def lead(match: OwnersOfMatch, ids: Bytes) -> NDArray[np.int64]:
     """Match as the leader; see `mpc.matching.revealed.match_revealed`."""
+    matched = await _matched(match, ids)
+    return await matched.tell()
+
+
+async def _matched(match: OwnersOfMatch, ids: Bytes) -> Matched:
     session, me, others, size = match.session, match.session.me, match.others, match.sizes[match.session.me]
     parts = Parts(n_parts_of(match.sizes.values()), session.entropy.read(_KEY_BYTES))
     room, padded = room_of(size, parts.n_parts), match.padded(ids)
@@ -122,8 +129,7 @@ async def lead(match: OwnersOfMatch, ids: Bytes) -> NDArray[np.int64]:
     window = asyncio.Semaphore(WINDOW)
     waiting: list[asyncio.Queue[Values]] = [asyncio.Queue() for _ in others]
     decoded: list[asyncio.Queue[Values]] = [asyncio.Queue() for _ in others]
-    found: list[NDArray[np.int64]] = []
-    tags: list[list[Bytes]] = [[] for _ in others]
+    matched = await session.compute(Matched, match)
 
     async def extend() -> None:
         lines = [[match.line(me, other, stage) for stage in (EXTENDED, CHECK)] for other in others]
@@ -157,22 +163,21 @@ async def lead(match: OwnersOfMatch, ids: Bytes) -> NDArray[np.int64]:
             values = [await queue.get() for queue in decoded]
             window.release()
             is_common = is_zero([one.pads for one in values]) & (rows < len(ids))
-            found.append(rows[is_common])
-            for some, one in zip(tags, values, strict=True):
-                some.append(one.tags[is_common])
+            matched.add(rows[is_common], [one.tags[is_common] for one in values])
             session.progress("matching", number + 1, parts.n_parts)
 
     await run_together(extend(), compare(), *map(read, range(len(others))))
-    rows = np.concatenate(found)
-    order = permutation(session.entropy, len(rows))
-
-    in_order = (np.concatenate(some)[order] for some in tags)
-    await run_together(*(tell_matched(match, other, some) for other, some in zip(others, in_order, strict=True)))
-    return rows[order]
+    return matched
 
 
 async def follow(match: OwnersOfMatch, ids: Bytes) -> NDArray[np.int64]:
     """Match as another owner; see `mpc.matching.revealed.match_revealed`."""
+    tags = await _tags(match, ids)
+    return await find_matched(match, tags[: len(ids)])
+
+
+async def _tags(match: OwnersOfMatch, ids: Bytes) -> Bytes:
+    """Send my stores, part by part; return the tags of my ids, and of random ones up to my declared size."""
     session, me, leader, sizes = match.session, match.session.me, match.leader, match.sizes
     sharing = ZeroSharing(me, match.others, match.secrets)
     n_parts = n_parts_of(sizes.values())
@@ -194,7 +199,7 @@ async def follow(match: OwnersOfMatch, ids: Bytes) -> NDArray[np.int64]:
     of_rows, of_check = (match.line(leader, me, stage) for stage in (EXTENDED, CHECK))
     line = match.line(me, leader, STORE)
 
-    def store_of(rows: NDArray[np.int64], received: Bytes, check: Bytes) -> Bytes:
+    def store_of(rows: Numbers, received: Bytes, check: Bytes) -> Bytes:
         values = end.evaluate(Places(padded[rows], parts.salt), received, check)
         tags[rows] = values.tags
         table = shape.encode(values.seeds, values.pads ^ sharing.values(padded[rows]), session.entropy)
@@ -212,4 +217,4 @@ async def follow(match: OwnersOfMatch, ids: Bytes) -> NDArray[np.int64]:
             raise PeerViolationError(leader, EXTENDED, what) from error
         await line.send_all(table)
         session.progress("matching", number + 1, n_parts)
-    return await find_matched(match, tags[: len(ids)])
+    return tags
