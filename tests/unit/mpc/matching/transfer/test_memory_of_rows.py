@@ -7,6 +7,7 @@ from unittest import mock
 
 import numpy as np
 from matchings import network_of, secrets_of
+from virtual_time import run_in_virtual_time
 
 from mpc.matching.parcels import OwnersOfMatch
 from mpc.matching.revealed import _check_ids
@@ -48,7 +49,7 @@ def tell_and_find(tags):
         matched.add(order[: 2 * n // 3], [tags[order[: 2 * n // 3]]])
         return await asyncio.gather(matched.tell(), find_matched(ends[2], tags))
 
-    told, found = asyncio.run(both())
+    told, found = run_in_virtual_time(both())
     assert len(told) == 2 * n // 3
     np.testing.assert_array_equal(told, found)
 

@@ -1,10 +1,9 @@
 """Rows are found by their tags, also where tags agree in their first words."""
 
-import asyncio
-
 import numpy as np
 import pytest
 from matchings import network_of, secrets_of
+from virtual_time import run_in_virtual_time
 
 from mpc.matching.parcels import OwnersOfMatch
 from mpc.matching.transfer.rows import MATCHED, Matched, TagIndex, is_zero
@@ -51,7 +50,7 @@ def test_tags_of_what_matched_stand_anywhere_among_random_ones():
         session = network.session(1)
         matched = Matched(OwnersOfMatch(session, (1, 2), {1: 4, 2: 4}, secrets_of(session, (1, 2))))
         matched.add(np.array([3]), [tag])
-        assert asyncio.run(matched.tell()).tolist() == [3]
+        assert run_in_virtual_time(matched.tell()).tolist() == [3]
         (message,) = [m.array[:-32] for m in network.transcript if m.stage == MATCHED]
         sent = message.reshape(4, 16)
         assert len(np.unique(sent, axis=0)) == 4
