@@ -23,7 +23,7 @@ from analyses.rows.secret_rows import SecretRows
 from analyses.rows.surplus import rows_that_count
 from dp.mechanism.skellam_parameters import LOG2_WRAP_PROBABILITY
 from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.gram import upper_triangle_indices
+from mpc.arithmetic.gram import n_entries
 from mpc.arithmetic.words import Words
 from mpc.errors import LocalFaultError, OutOfRangeError
 from mpc.proofs.products import ProvenProducts
@@ -176,7 +176,7 @@ class JointComputation(Computation):
     async def _gram_of_shards(
         self, plan: RowPlan, shards: Sequence[Shard], mine: OwnRows | None, workers: RowWorkers
     ) -> SharedArray:
-        shape = upper_triangle_indices(plan.n_row_columns)[0].shape
+        shape = (n_entries(plan.n_row_columns),)
         total = self.field.zeros(shape) if self.holds_shares else None
 
         def add(n_done: int, part: ShardSum) -> None:

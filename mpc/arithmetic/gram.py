@@ -13,6 +13,7 @@ import scipy
 from numpy.typing import NDArray
 
 from mpc.arithmetic import kernels
+from mpc.arithmetic.balanced import packed
 from mpc.arithmetic.field import ResidueField
 from mpc.arithmetic.kernels import MAX_COLLECTED_PRODUCTS, RESIDUES_PER_WORD
 from mpc.arithmetic.words import Words
@@ -20,6 +21,9 @@ from mpc.errors import LocalFaultError, ShapeError
 
 _PANEL_ROWS = 384
 """Rows unpacked and multiplied at once: OpenBLAS's own panel depth for float64; 100 columns stay in the cache."""
+
+_ENTRY_ROWS = 64
+"""Rows of the matrix whose entries are moved at once."""
 
 
 class GramAccumulator:
@@ -66,12 +70,19 @@ class GramAccumulator:
             self._collected += n_panel
 
     def upper_triangle(self) -> Words:
-        """Return the entries (i, j), i <= j, row by row: shape `(n_words, n_columns * (n_columns + 1) // 2)`."""
+        """Return the entries (i, j), i <= j, row by row: shape `(n_words, n_columns * (n_columns + 1) // 2)`.
+
+        Memory beyond the result: the entries of 64 rows of the matrix.
+        """
         self._reduce()
-        rows, columns = upper_triangle_indices(self._n_columns)
-        return self._field.pack(
-            [sums[columns, rows].astype(np.int64) % p for sums, p in zip(self._sums, self._field.primes, strict=True)]
-        )
+        n, done = self._n_columns, 0
+        out = np.empty((self._field.n_words, n_entries(n)), dtype=np.uint64)
+        for first in range(0, n, _ENTRY_ROWS):
+            rows = self._sums[:, first:, first : first + _ENTRY_ROWS].transpose(0, 2, 1)
+            part = packed(self._field, np.concatenate([rows[:, i, i:] for i in range(rows.shape[1])], axis=1))
+            out[:, done : done + part.shape[1]] = part
+            done += part.shape[1]
+        return out
 
     def _add_panel(self, word: int, parts: Sequence[Words], n_panel: int) -> None:
         moduli = self._field.word_primes(word)
@@ -104,6 +115,11 @@ class GramAccumulator:
         return int(n_rows)
 
 
+def n_entries(n: int) -> int:
+    """Return how many entries an n x n matrix has on and above the diagonal."""
+    return n * (n + 1) // 2
+
+
 def upper_triangle_indices(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the row and column numbers of the entries on and above the diagonal, row by row."""
     rows, columns = np.triu_indices(n)
@@ -123,10 +139,14 @@ def expand_triangle(entries: NDArray[Any], n: int) -> NDArray[Any]:
     Raises:
         ShapeError: the number of entries does not fit.
     """
-    if entries.shape[-1:] != (n * (n + 1) // 2,):
-        raise ShapeError(f"the upper triangle of order {n} has {n * (n + 1) // 2} entries, not {entries.shape[-1:]}")
-    rows, columns = upper_triangle_indices(n)
-    square = np.empty((*entries.shape[:-1], n, n), dtype=entries.dtype)
-    square[..., rows, columns] = entries
-    square[..., columns, rows] = entries
+    if entries.shape[-1:] != (n_entries(n),):
+        raise ShapeError(f"the upper triangle of order {n} has {n_entries(n)} entries, not {entries.shape[-1:]}")
+    square, done = np.empty((*entries.shape[:-1], n, n), dtype=entries.dtype), 0
+    for first in range(0, n, _ENTRY_ROWS):
+        last = min(first + _ENTRY_ROWS, n)
+        for i in range(first, last):
+            square[..., i, i:] = entries[..., done : done + n - i]
+            square[..., i:last, i] = square[..., i, i:last]
+            done += n - i
+        square[..., last:, first:last] = np.swapaxes(square[..., first:last, last:], -1, -2)
     return square

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.gram import GramAccumulator, upper_triangle_indices
+from mpc.arithmetic.gram import GramAccumulator, n_entries
 from mpc.hidden import Hidden
 from mpc.protocol.concurrency import compute
 from mpc.protocol.session import Session
@@ -70,5 +70,5 @@ class GramSum(Hidden):
         share = None
         if self._accumulator is not None:
             share = await compute(self._session, self._n_columns**2, self._accumulator.upper_triangle)
-        shape = upper_triangle_indices(self._n_columns)[0].shape
+        shape = (n_entries(self._n_columns),)
         return SharedArray(self._field, shape, self._degree, self._bound, share)

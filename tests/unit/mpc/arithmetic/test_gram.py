@@ -26,6 +26,16 @@ def test_the_gram_matrix_agrees_with_galois_for_every_number_of_primes(field):
         np.testing.assert_array_equal(square, np.asarray(gf(x).T @ gf(x)))
 
 
+def test_entries_of_many_columns_come_row_by_row_and_go_back_into_a_symmetric_matrix():
+    field, n = ResidueField(2), 150
+    rows = np.random.default_rng(5).integers(-1000, 1000, (70, n))
+    accumulator = GramAccumulator(field, n)
+    accumulator.add_rows([field.encode(rows)])
+    entries, exact = field.decode(accumulator.upper_triangle()), rows.T @ rows
+    np.testing.assert_array_equal(entries, exact[upper_triangle_indices(n)])
+    np.testing.assert_array_equal(expand_triangle(np.stack([entries, -entries]), n), np.stack([exact, -exact]))
+
+
 def test_rows_may_come_in_blocks_of_any_length_and_results_may_be_taken_in_between():
     field = ResidueField(4)
     words = random_words(field, (20_000, 3), "rows")
