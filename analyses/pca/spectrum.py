@@ -86,8 +86,8 @@ def spectrum(matrix: Floats, plan: PcaPlan) -> Spectrum:
     if plan.params.scale:
         return _of_correlations(centre, plan)
     n = len(centre.matrix)
-    eigenvalues, vectors = leading_components(centre.matrix, n)
     edge = noise_edge(n, deviation, centre.lift)
+    eigenvalues, vectors = leading_components(centre.matrix, n if n <= _WIDE else k, above=edge)
     off, errors = _errors(vectors, without_noise(eigenvalues, edge, deviation), centre, plan)
     found, half = eigenvalues[:k] / centre.n_rows - off, NORMAL_95 * errors
     intervals = np.column_stack([found - half, found + half])
@@ -137,7 +137,8 @@ def _errors(vectors: Floats, whole: Floats, centre: CentredMoments, plan: PcaPla
     The variance that is asked for is that of the data along the released component, not along the best one.
 
     Args:
-        vectors: all eigenvectors of the centred matrix, as rows.
+        vectors: eigenvectors of the centred matrix as rows: all, or of more than `_WIDE` columns those of all
+            eigenvalues above the edge.
         whole: its eigenvalues, about as they were without noise.
         centre: what was released.
         plan: the job's plan.

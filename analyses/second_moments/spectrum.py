@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.second_moments.normal_quantiles import normal_quantiles
+from analyses.second_moments.tridiagonal import some_eigenvectors
 from entropy import KeyStream
 
 Floats = NDArray[np.float64]
@@ -19,19 +20,33 @@ _EXACT_DEGREES = 30
 
 _KEY = b"eigenvalues of pure noise, fixed"
 _DENSE_COLUMNS = 256  # below it, all eigenvectors take no longer than some
+_FEW_STEPS_WIN = 1024  # columns, beyond which iterations take less time than making a matrix tridiagonal
 
 
-def leading_components(matrix: Floats, k: int) -> tuple[Floats, Floats]:
-    """Return all eigenvalues of a symmetric matrix, largest first, and the k leading eigenvectors as rows.
+def leading_components(matrix: Floats, k: int, above: float = np.inf) -> tuple[Floats, Floats]:
+    """Return all eigenvalues of a symmetric matrix, largest first, and the leading eigenvectors as rows.
 
     The sign of a component is arbitrary; the entry of largest size is made positive, so that equal matrices print
     alike.
+
+    Args:
+        matrix: shape (n, n).
+        k: how many eigenvectors at least.
+        above: all eigenvalues above it have their eigenvectors, too.
     """
-    values, vectors = np.linalg.eigh(matrix)
-    components = vectors[:, ::-1][:, :k].T
+
+    def n_wanted(values: Floats) -> int:
+        return max(k, int(np.count_nonzero(values > above)))
+
+    if len(matrix) <= _DENSE_COLUMNS or k == len(matrix):
+        ascending, columns = np.linalg.eigh(matrix)
+        values = ascending[::-1]
+        components = columns[:, ::-1][:, : n_wanted(values)].T
+    else:
+        values, components = some_eigenvectors(matrix, n_wanted)
     largest = np.abs(components).argmax(axis=1)
-    signs = np.sign(components[np.arange(k), largest])
-    return values[::-1], components * signs[:, None]
+    signs = np.sign(components[np.arange(len(components)), largest])
+    return values, components * signs[:, None]
 
 
 def some_components(matrix: Floats, k: int) -> tuple[Floats, Floats]:
@@ -40,6 +55,9 @@ def some_components(matrix: Floats, k: int) -> tuple[Floats, Floats]:
     if n <= _DENSE_COLUMNS or k > n // 8:
         values, vectors = np.linalg.eigh(matrix)
         return values[::-1][:k], vectors[:, ::-1][:, :k].T
+    if n <= _FEW_STEPS_WIN:
+        values, components = some_eigenvectors(matrix, lambda _: k)
+        return values[:k], components
     from scipy.sparse.linalg import eigsh  # slow to import, and only wide tables need it
 
     values, vectors = eigsh(matrix, k, which="LA", v0=np.ones(n))
@@ -111,22 +129,21 @@ def chained_noise(simulated: SimulatedNoise, sizes: Sequence[int], n: int) -> Fl
     """
     from scipy.special import gammaincinv
 
-    ends = np.cumsum(sizes)
+    ends, afters = np.cumsum(sizes), [*sizes[1:], 0]
+    numbers = simulated.normal(sum(size * (size + after) for size, after in zip(sizes, afters, strict=True)))
+    left = np.concatenate([n - end - np.arange(after) for end, after in zip(ends, afters, strict=True)])
+    chis = np.sqrt(2 * gammaincinv(left / 2, simulated.uniform(len(left))))
     found = np.zeros((ends[-1], ends[-1]))
-    for at, (size, end) in enumerate(zip(sizes, ends, strict=True)):
-        start = end - size
-        found[start:end, start:end] = simulated.symmetric(size)
-        if at + 1 == len(sizes):
-            break
-        after, left = sizes[at + 1], n - end
-        beside = simulated.normal(size, after)
+    for size, after, end in zip(sizes, afters, ends, strict=True):
+        start, split = end - size, size * size
+        draw = numbers[:split].reshape(size, size)
+        found[start:end, start:end] = (draw + draw.T) / np.sqrt(2)
         # Rows times a rotation of the coordinates that are left: zero above the diagonal, chi variables on it.
-        row, column = np.triu_indices(size, 1, after)
-        beside[row, column] = 0.0
-        degrees = (left - np.arange(after)) / 2
-        np.fill_diagonal(beside, np.sqrt(2 * gammaincinv(degrees, simulated.uniform(after))))
+        beside = np.tril(numbers[split : split + size * after].reshape(size, after))
+        np.fill_diagonal(beside, chis[:after])
         found[start:end, end : end + after] = beside
         found[end : end + after, start:end] = beside.T
+        numbers, chis = numbers[split + size * after :], chis[after:]
     return found
 
 

@@ -65,6 +65,24 @@ def test_simulated_noise_has_the_variances_of_the_release_and_is_always_the_same
 
 
 @pytest.mark.parametrize("n", [20, 400])
+def test_leading_components_are_those_of_all_eigenvectors_and_as_many_as_lie_above_an_edge(n):
+    matrix = noise(np.random.default_rng(1), n) + np.diag(np.append([300.0, 200.0, 100.0], np.zeros(n - 3)))
+    values, vectors = np.linalg.eigh(matrix)
+    for k, above, n_found in ((1, np.inf, 1), (2, 150.0, 2), (1, 50.0, 3), (0, 1e9, 0)):
+        found, components = leading_components(matrix, k, above)
+        assert found == pytest.approx(values[::-1], abs=1e-9)
+        assert components.shape == (n_found, n)
+        signs = np.sign(np.einsum("ij,ji->i", components, vectors[:, ::-1][:, :n_found]))
+        assert components == pytest.approx(signs[:, None] * vectors[:, ::-1][:, :n_found].T, abs=1e-9)
+        assert (components[np.arange(n_found), np.abs(components).argmax(axis=1)] > 0).all()
+
+
+def test_a_wide_matrix_of_what_is_no_number_is_refused():
+    with pytest.raises(np.linalg.LinAlgError, match="not finite"):
+        leading_components(np.full((300, 300), np.nan), 1)
+
+
+@pytest.mark.parametrize("n", [20, 400])
 def test_some_components_are_the_leading_ones(n):
     matrix = noise(np.random.default_rng(1), n) + np.diag(np.append([300.0, 200.0, 100.0], np.zeros(n - 3)))
     values, vectors = some_components(matrix, 3)
