@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analyses.job.distance import Distance, distance_of
+from analyses.job.distance import Distance, Work, distance_of
 from analyses.job.forecast import Forecast
 from analyses.job.job import SECURITY_IN_WORDS, Job, JobError, Security
 from analyses.job.survival import Survival
@@ -76,6 +76,8 @@ class JobPlan:
         forecast: the errors that are expected of the result, and whether the job is infeasible.
         security: members against which the job would hold.
         distance: flights, bytes and seconds of the network, for members that are far apart; None where it is not said.
+        work: memory and, where this machine was measured, processor time that the services take; None where it is not
+            said.
         more: how many such jobs more the tables' budgets admit, where their owners let that be seen.
         instead: what one release that answers this and other questions would cost; empty where none does.
     """
@@ -89,6 +91,7 @@ class JobPlan:
     security: Security = "semi-honest"
     more: tuple[MoreJobs, ...] = ()
     instead: str = ""
+    work: Work | None = None
 
     def __repr__(self) -> str:
         forecast = [f"  {line}" for line in self.forecast.lines()]
@@ -118,13 +121,16 @@ class JobPlan:
             "security": self.security,
             "forecast": self.forecast.as_dict(),
             "distance": None if self.distance is None else self.distance.as_dict(),
+            "work": None if self.work is None else self.work.as_dict(),
             "more_jobs": [asdict(one) for one in self.more],
             "instead": self.instead or None,
         }
 
     def _network(self) -> list[str]:
-        """Return what the network takes, and an empty line; nothing where that is not known."""
-        return [] if self.distance is None else ["network", *(f"  {line}" for line in self.distance.lines()), ""]
+        """Return what network and machines take, each before an empty line; nothing where that is not known."""
+        parts = {"network": self.distance, "work": self.work}
+        said = {name: part.lines() for name, part in parts.items() if part is not None}
+        return [line for name, lines in said.items() for line in (name, *(f"  {one}" for one in lines), "")]
 
     def _cost(self) -> list[str]:
         from dp.cost.report import describe
@@ -135,19 +141,26 @@ class JobPlan:
         return [f"columns: {', '.join(self.columns) or 'none'}", rows, "", *cost, *more]
 
 
-def plan_of(job: Job, catalogue: Catalogue) -> JobPlan:
-    """Return what can be said of a job before it is submitted; raises as `AsyncClient.plan`."""
+def plan_of(job: Job, catalogue: Catalogue, *, measured: bool = False) -> JobPlan:
+    """Return what can be said of a job before it is submitted; raises as `AsyncClient.plan`.
+
+    Args:
+        job: what would be asked.
+        catalogue: what the parties list.
+        measured: whether this machine is measured, for a second or two, to say processor time.
+    """
     from analyses.registry import analysis_of
 
     analysis = analysis_of(job)
     plan = analysis.plan(job.model_copy(update={"anyway": True}), catalogue.schemas_of(job))
     privacy = None if plan.is_exact else plan.privacy_report()
     parts = analysis.survival(job), plan.column_names, whose_rows(job, joins=analysis.joins_rows(job)), privacy
+    work = analysis.work(plan, measured=measured)
     if plan.is_exact:
-        return JobPlan(*parts, analysis.forecast(plan), distance_of(plan), job.security)
+        return JobPlan(*parts, analysis.forecast(plan), distance_of(plan), job.security, work=work)
     release = _one_release(job, catalogue)
     more, instead = _more(job, catalogue, plan.cost(), release), _instead(job, plan.cost(), release)
-    return JobPlan(*parts, analysis.forecast(plan), distance_of(plan), job.security, more, instead)
+    return JobPlan(*parts, analysis.forecast(plan), distance_of(plan), job.security, more, instead, work)
 
 
 def _one_release(job: Job, catalogue: Catalogue) -> "JobCost | None":

@@ -69,12 +69,16 @@ def plan_job(
         Path | None,
         typer.Option("--client", envvar="MOIETY_CLIENT", help="Your client.toml, for cost, forecast and network."),
     ] = None,
+    time: Annotated[
+        bool, typer.Option("--time", help="Measure this machine for a few seconds, and say the processor time, too.")
+    ] = False,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Show, before anything runs, what a job would cost, how large its errors would be, and who may drop out.
 
     It says besides how many messages wait for one another, how many bytes the busiest party sends, and what that takes
-    over distances. All of this follows from the tables that the parties list, so the coordinator is asked for these.
+    over distances, and for jobs that count second moments how much memory the services take. All of this follows from
+    the tables that the parties list, so the coordinator is asked for these.
     Without a client.toml nobody is contacted, and only the table of dropouts is shown.
     """
     with exit_codes():
@@ -90,7 +94,7 @@ def plan_job(
         from analyst.planning import plan_of
 
         tables = _call(ClientConfig.load(client), lambda coordinator: coordinator.tables())
-        plan = plan_of(job, Catalogue.of(tables))
+        plan = plan_of(job, Catalogue.of(tables), measured=time)
         print_result(output, plan.to_dict(), repr(plan))
 
 

@@ -27,6 +27,7 @@ from party.catalogue import listing_of
 from party.config import PartyConfig
 from party.consent import PRODUCTS, ConsentBox, OwnerRefusalError, OwnerSilentError
 from party.consent import RefusalError as RefusalError
+from party.limits import DeadlineRefusalError, check_memory
 from party.outcome.receipts import Admitted
 from party.policy import Answer, Decision, Request
 from party.tables.config import TableConfig
@@ -47,12 +48,6 @@ class DeltaRefusalError(RefusalError):
     """The job's delta is too large for a table's owner."""
 
     code = "delta-too-large"
-
-
-class DeadlineRefusalError(RefusalError):
-    """The job's deadline is shorter than the owner allows."""
-
-    code = "deadline-too-short"
 
 
 @dataclass(frozen=True)
@@ -147,6 +142,7 @@ class Admission:
         schema = plan.schema_of(self._number_in(applicant.job))
         if plan.is_exact != (applicant.job.target is None):
             raise RefusalError("privacy: the plan must add noise if and only if the job has a privacy target")
+        check_memory(plan, self._config)
         try:
             cost = None if applicant.brought is None or plan.is_exact else _cost_of(plan)
             quote = None if cost is None else await self._quote(applicant, plan, cost)

@@ -102,6 +102,8 @@ class PartyConfig(Settings):
         tables: what jobs may ask for; a party that only computes has none.
         table_memory_mib: MiB of a table's values that may be in memory; more are kept in a file without a name in
             `data_dir`, which should be on a disk as safe as that of the table.
+        job_memory_mib: a job whose forecast says that it takes more MiB of this party, beside what it takes at rest, is
+            refused; by default as many as the machine has. The limit of a container is not seen: state it.
         looks_at_tables: whether the service looks through the first rows of its tables after its start, in a process of
             its own, and warns in its log of tables that no job can use and of columns that lose nearly all values.
         max_job_s: a job that runs here for longer is broken off, whoever is slow.
@@ -132,6 +134,7 @@ class PartyConfig(Settings):
     relays: tuple[RelayEntry, ...] = ()
     tables: tuple[AnyTableConfig, ...] = ()
     table_memory_mib: Annotated[int, Field(ge=1, le=1 << 20)] = 128
+    job_memory_mib: Annotated[int, Field(ge=1, le=1 << 24)] | None = None
     looks_at_tables: bool = True
     max_job_s: Annotated[Finite, Field(gt=0, le=604_800)] = 14_400.0
     least_deadline_s: Annotated[Finite, Field(gt=0, le=86_400)] = 10.0

@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from analyses.job.declared_rows import declared_rows
+from analyses.job.distance import Work
 from analyses.job.forecast import Forecast, Signal
 from analyses.job.infeasible import check_hope, why_infeasible
 from analyses.job.job import Job, JobError, MatchingKind, PublicModel, parameters_error
@@ -21,6 +23,10 @@ def _no_signal(plan: Any) -> None:
 
 def _no_program(plan: Any) -> None:
     """Say that a plan runs no program of the analyst's own."""
+
+
+def _no_work(plan: Any, n_rows: int, measured: bool) -> Work | None:
+    return None
 
 
 def _no_forecast(plan: Any) -> Forecast:
@@ -53,6 +59,8 @@ class Analysis:
         demo: the command of `moiety demo` that shows it.
         own_forecast: returns the errors that are expected of a plan's result, from public facts alone. Others call
             `forecast`.
+        own_work: returns what a plan takes of the machines of its services, given the rows of the joint table and
+            whether this machine is to be measured; None where it is not said. Others call `work`.
         signal: returns the noise of a plan beside the largest possible answer; None where the analysis cannot tell, or
             adds no noise. It takes microseconds, as each plan is asked.
         reference: computes the same in plain NumPy where somebody holds all tables: no privacy.
@@ -81,6 +89,7 @@ class Analysis:
     page: str
     demo: str
     own_forecast: Callable[[Any], Forecast] = _no_forecast
+    own_work: Callable[[Any, int, bool], Work | None] = _no_work
     signal: Callable[[Any], Signal | None] = _no_signal
     reference: Callable[..., Any] | None = None
     may_be_exact: bool = False
@@ -118,6 +127,17 @@ class Analysis:
         """Return the errors that are expected of a plan's result, and whether the job is infeasible."""
         why = why_infeasible(self.own_plan, self.signal, plan.job, plan.schemas, plan)
         return replace(self.own_forecast(plan), infeasible=why)
+
+    def work(self, plan: Plan, *, measured: bool = False) -> Work | None:
+        """Return what a job takes with the most rows that are declared; None where the analysis does not say it.
+
+        Args:
+            plan: plan of the job.
+            measured: whether this machine is measured, for a second or two, to say processor time.
+        """
+        if self.own_work is _no_work:
+            return None
+        return self.own_work(plan, max(1, declared_rows(plan.job, plan.schemas).most), measured)
 
     def check_filters(self, job: Job) -> None:
         """Refuse a filter where anybody could see how many rows pass it, or which.

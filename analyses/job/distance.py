@@ -11,6 +11,8 @@ is read.
 
 Members that are reached by a relay wait as at the sum of the round trips to it, at most twice where it is as far away
 as they are from each other.
+
+What a job takes of the machines of its services (`Work`) stands here, too; an analysis that says it has `own_work`.
 """
 
 from dataclasses import asdict, dataclass
@@ -31,6 +33,50 @@ COORDINATOR_FLIGHTS = 8
 BYTES_PER_ROUND_TRIP = 448 << 10
 """Bytes of one stream that pass in a round trip, whatever the bandwidth: a chunk of an array
 (docs/decisions/049-one-chunk-in-a-round-trip.md)."""
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a job takes of a service beyond what that takes at rest.
+
+    Attributes:
+        rows: with which it is counted, the most that are declared.
+        party_bytes: memory of the party that takes most, with the values of its table.
+        coordinator_bytes: memory of the coordinator; None where it is not said.
+        party_s: processor seconds of the party that takes most, once its table is read, on a machine like the one that
+            was measured; None where none was.
+        coordinator_s: the same of the coordinator.
+    """
+
+    rows: int
+    party_bytes: int
+    coordinator_bytes: int | None = None
+    party_s: float | None = None
+    coordinator_s: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """Return it as lines of text for people."""
+        of_party, of_coordinator = (
+            ", ".join(
+                text
+                for text in (
+                    None if n_bytes is None else f"{n_bytes / MIB:,.0f} MiB of memory",
+                    None if seconds is None else f"{seconds:.2f} processor seconds on a machine like this one",
+                )
+                if text
+            )
+            for n_bytes, seconds in ((self.party_bytes, self.party_s), (self.coordinator_bytes, self.coordinator_s))
+        )
+        return [
+            f"a party takes {of_party} with {self.rows:,} rows, the most that are declared",
+            f"the coordinator takes {of_coordinator or 'what is not forecast'}",
+        ]
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from analyses.second_moments.noisy_gram import open_noisy_gram, rows_told
 from analyses.second_moments.party import party
 from analyses.second_moments.released import ReleasedMoments
 from analyses.second_moments.rounding import stated_rounding
+from analyses.second_moments.work import work
 from mpc.protocol.session import Session
 
 __all__ = ["ANALYSIS", "KeptMomentsParams", "KeptMomentsPlan", "ask", "coordinator", "party", "plan", "reference"]
@@ -80,6 +81,7 @@ ANALYSIS = Analysis(
     page="analyses/second-moments.md",
     demo="second-moments",
     own_forecast=forecast,
+    own_work=work,
     signal=signal,
     reference=reference,
     matching=("revealed", "secret"),

@@ -35,6 +35,7 @@ from analyses.second_moments.noisy_moments import open_moments
 from analyses.second_moments.noisy_sketch import release_sketch
 from analyses.second_moments.party import party as party_of_second_moments
 from analyses.second_moments.rounding import stated_rounding
+from analyses.second_moments.work import work
 from mpc.protocol.session import Session
 
 __all__ = [
@@ -116,6 +117,7 @@ ANALYSIS = Analysis(
     page="analyses/least-squares.md",
     demo="least-squares",
     own_forecast=forecast,
+    own_work=work,
     signal=signal_of_regression,
     reference=reference,
     synonyms={"target": "label", "y": "label"},

@@ -40,6 +40,7 @@ from analyses.logistic_regression.uncertainty import forecast, signal, standard_
 from analyses.logistic_regression.weights import in_own_units, labelled_moments, weights_of
 from analyses.second_moments.noisy_gram import open_noisy_gram, rows_told
 from analyses.second_moments.party import party as party_of_second_moments
+from analyses.second_moments.work import work
 from mpc.arithmetic.surplus import survivable
 from mpc.protocol.session import Session
 
@@ -164,6 +165,7 @@ ANALYSIS = Analysis(
     page="analyses/logistic-regression.md",
     demo="logistic-regression",
     own_forecast=forecast,
+    own_work=work,
     signal=signal,
     reference=reference,
     synonyms={"target": "label", "y": "label"},

@@ -27,6 +27,7 @@ from analyses.second_moments.noisy_sketch import release_sketch
 from analyses.second_moments.party import party as party_of_second_moments
 from analyses.second_moments.rounding import stated_rounding
 from analyses.second_moments.spectrum import leading_components
+from analyses.second_moments.work import work
 from mpc.protocol.session import Session
 
 __all__ = [
@@ -99,6 +100,7 @@ ANALYSIS = Analysis(
     page="analyses/low-rank.md",
     demo="low-rank",
     own_forecast=forecast,
+    own_work=work,
     signal=signal,
     reference=reference,
     synonyms={"n_components": "rank", "components": "rank", "k": "rank"},

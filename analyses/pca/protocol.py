@@ -32,6 +32,7 @@ from analyses.pca.forecast import forecast
 from analyses.pca.plan import PcaParams, PcaPlan, plan
 from analyses.pca.reference import reference
 from analyses.pca.spectrum import spectrum
+from analyses.pca.work import work
 from analyses.rows.row_plan import clipped_rows as clipped_rows
 from analyses.second_moments.forecast import signal
 from analyses.second_moments.gram_plan import rows_standard_error
@@ -116,6 +117,7 @@ ANALYSIS = Analysis(
     page="analyses/pca.md",
     demo="pca",
     own_forecast=forecast,
+    own_work=work,
     signal=signal,
     reference=reference,
     synonyms={"n_components": "components", "rank": "components", "k": "components"},

@@ -23,9 +23,9 @@ Floats = NDArray[np.float64]
 LEAST_DEVIATIONS = 3.0
 """A column is scaled to variance 1 where its sum of squares is so many standard deviations of its noise above 0."""
 
-_WIDE = 256  # columns, from which on fewer draws suffice: eigenvalues of wide noise hardly vary
-_DRAWS, _DRAWS_OF_WIDE = 120, 40
-_COORDINATES, _BLOCKS = 512, 3
+WIDE = 256  # columns, from which on fewer draws suffice: eigenvalues of wide noise hardly vary
+DRAWS, DRAWS_OF_WIDE = 120, 40
+COORDINATES, _BLOCKS = 512, 3
 """Wide noise: smallest number of coordinates that are drawn, and of their blocks."""
 
 FAR = 2.0
@@ -87,7 +87,7 @@ def spectrum(matrix: Floats, plan: PcaPlan) -> Spectrum:
         return _of_correlations(centre, plan)
     n = len(centre.matrix)
     edge = noise_edge(n, deviation, centre.lift)
-    eigenvalues, vectors = leading_components(centre.matrix, n if n <= _WIDE else k, above=edge)
+    eigenvalues, vectors = leading_components(centre.matrix, n if n <= WIDE else k, above=edge)
     off, errors = _errors(vectors, without_noise(eigenvalues, edge, deviation), centre, plan)
     found, half = eigenvalues[:k] / centre.n_rows - off, NORMAL_95 * errors
     intervals = np.column_stack([found - half, found + half])
@@ -137,7 +137,7 @@ def _errors(vectors: Floats, whole: Floats, centre: CentredMoments, plan: PcaPla
     The variance that is asked for is that of the data along the released component, not along the best one.
 
     Args:
-        vectors: eigenvectors of the centred matrix as rows: all, or of more than `_WIDE` columns those of all
+        vectors: eigenvectors of the centred matrix as rows: all, or of more than `WIDE` columns those of all
             eigenvalues above the edge.
         whole: its eigenvalues, about as they were without noise.
         centre: what was released.
@@ -148,14 +148,14 @@ def _errors(vectors: Floats, whole: Floats, centre: CentredMoments, plan: PcaPla
     """
     n, k, c = len(whole), plan.params.components, plan.constant * plan.unit
     simulated, found = SimulatedNoise(), []
-    if n <= _WIDE:
+    if n <= WIDE:
         scatter, mean = (vectors.T * whole) @ vectors, centre.mean
         reach: tuple[Floats | float, Floats | float] = plan.reach
-        draws = (simulated.symmetric(n + 1) for _ in range(_DRAWS))
+        draws = (simulated.symmetric(n + 1) for _ in range(DRAWS))
     else:
         scatter, mean, sizes = _few_coordinates(vectors, whole, centre.mean, k)
         reach = (-np.inf, np.inf)  # of columns, which these coordinates are not
-        draws = (_constant_last(chained_noise(simulated, sizes, n + 1)) for _ in range(_DRAWS_OF_WIDE))
+        draws = (_constant_last(chained_noise(simulated, sizes, n + 1)) for _ in range(DRAWS_OF_WIDE))
     extended = np.append(mean, c)
     moments = centre.n_rows * np.outer(extended, extended)
     moments[:-1, :-1] += scatter
@@ -181,7 +181,7 @@ def _few_coordinates(vectors: Floats, whole: Floats, mean: Floats, k: int) -> tu
     along = seen @ mean
     beside = float(np.sqrt(max(0.0, float(mean @ mean - along @ along))))
     first = min(n, n_seen + 1) + 1
-    r = min(n + 1, max(_COORDINATES, _BLOCKS * first, 2 * k))
+    r = min(n + 1, max(COORDINATES, _BLOCKS * first, 2 * k))
     sizes = [first] * (r // first) + ([r % first] if r % first else [])
     small = np.zeros(r - 1)
     small[:n_seen] = along
@@ -212,7 +212,7 @@ def _of_correlations(centre: CentredMoments, plan: PcaPlan) -> Spectrum:
 
     eigenvalues, components = leading_components(scaled(centre.matrix), plan.params.components)
     simulated, n = SimulatedNoise(), len(weights)
-    draws = (simulated.symmetric(n + 1) for _ in range(_DRAWS if n <= _WIDE else _DRAWS_OF_WIDE))
+    draws = (simulated.symmetric(n + 1) for _ in range(DRAWS if n <= WIDE else DRAWS_OF_WIDE))
     edge = deviation * edge_of_draws(scaled(about(draw, centre.mean, c)) for draw in draws)
     k, total = plan.params.components, float(np.count_nonzero(~left_out))
     variance = np.maximum(eigenvalues[:k] / centre.n_rows, 0.0)

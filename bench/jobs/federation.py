@@ -83,6 +83,11 @@ class Federation:
         """Return the largest resident set of each service since it started."""
         return {name: peak_resident_bytes(process.pid) for name, process in self._deployment.processes.items()}
 
+    def forget_peaks(self) -> None:
+        """Let `peak_resident_bytes` begin anew: with what each service has in memory now."""
+        for process in self._deployment.processes.values():
+            Path(f"/proc/{process.pid}/clear_refs").write_text("5")
+
     def resident_bytes(self) -> dict[str, dict[str, int]]:
         """Return what each service has in memory now, by kind, see `bench.machine.resident_bytes`."""
         return {name: resident_bytes(process.pid) for name, process in self._deployment.processes.items()}
