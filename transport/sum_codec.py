@@ -22,6 +22,7 @@ from mpc.secagg.messages import (
     Advertisement,
     MaskedInput,
     MemberList,
+    NeighbourList,
     SealedShares,
     ShareDelivery,
     SignedSurvivors,
@@ -102,7 +103,7 @@ class RefusedInvitationError(InvalidRequestError):
         self.round_id = round_id
 
 
-ToMembers = Invitation | MemberList | ShareDelivery | SurvivorList | SignedSurvivors | Ended
+ToMembers = Invitation | MemberList | NeighbourList | ShareDelivery | SurvivorList | SignedSurvivors | Ended
 
 
 def encode_round_id(round_id: RoundId) -> pb.RoundId:
@@ -156,6 +157,7 @@ _FROM_MEMBER: Mapping[type, str] = {
 }
 _TO_MEMBER: Mapping[type, str] = {
     MemberList: "members",
+    NeighbourList: "neighbours",
     ShareDelivery: "shares",
     SurvivorList: "survivors",
     SignedSurvivors: "signatures",

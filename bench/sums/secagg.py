@@ -10,9 +10,10 @@ Members drop out when their masked vector is due: that stage then ends when nobo
 `working_s` leaves out the stages in which somebody was waited for in vain. The sum is compared with the exact one, and
 a wrong one is an error.
 
-With `--shared-checks` the members of the process check each signature once for all of them. Each of n real members
-checks up to 1.5 n signatures on a processor of its own; n members on one processor would check n^2, and the coordinator
-would be measured while it waits for that. What a member takes by itself is measured by `bench.sums.secagg_core`.
+With `--shared-checks` the members of the process share what is the same for all of them: they check each signature and
+read each message to all once, and keep one copy of it. Real members do that on a processor and in memory of their own;
+n members on one processor would check and keep n^2, and the coordinator would be measured while it waits for that. What
+a member takes by itself is measured by `bench.sums.secagg_core`.
 
     python -m bench.sums.secagg --members 10 --peer flower --flower-services
     python -m bench.sums.secagg --members 50 --peer flower
@@ -31,35 +32,40 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import structlog
+from wire.v1.aggregation_pb2 import ToMember
 
 from analyses.sums.records import DeclaredRecord, Record
-from analyses.sums.secure_sum import SumParams
+from analyses.sums.secure_sum import SumParams, round_config
 from analyst.connection import ClientConfig, open_coordinator
-from bench.machine import describe_machine, peak_resident_bytes, processor_s
+from bench.machine import describe_machine, peak_resident_bytes, processor_s, resident_bytes
 from bench.peers.environment import UNAVAILABLE, PeerUnavailableError
 from bench.peers.flower_secagg import ensure_flower, run_in_memory, run_services
 from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
+from device import device as device_module
 from device.device import Device
 from device.records import KeptRecord
 from entropy import SystemEntropy
+from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator import FromMembers
 from mpc.secagg.journal import MemoryJournal
 from mpc.secagg.member import context as member_context
-from mpc.secagg.messages import MaskedInput
+from mpc.secagg.messages import MaskedInput, NeighbourList, ShareDelivery
 from mpc.secagg.policy import MemberPolicy
 from mpc.secagg.secret.keys import IdentityKey, is_signed_by
 from service.identity import Identity, Role
 from service.tls import load_credentials
+from transport import aggregation_client
 from transport.aggregation_client import AggregationClient
 from transport.calls.channel import open_channel
 from transport.happenings import Failed, Result, StageReport
 from transport.question_client import ask
-from transport.sum_codec import encode_from_member
+from transport.sum_codec import ToMembers, decode_to_member, encode_from_member
 
 RECORD = "gradient"
 LARGEST = 1000
@@ -92,8 +98,37 @@ def values_of(number: int, n_elements: int) -> np.ndarray[Any, Any]:
 
 
 def share_checks() -> None:
-    """Let the members of this process check each signature once for all of them."""
+    """Let the members of this process share what is the same for all: checks, and what messages to all hold."""
     member_context.is_signed_by = functools.lru_cache(maxsize=None)(is_signed_by)
+    shared: dict[Any, Any] = {}
+
+    def once(of: Any) -> Any:
+        return shared.setdefault(of, of)
+
+    def decoded(wire: ToMember, policy: MemberPolicy | None) -> ToMembers:
+        name = wire.WhichOneof("message")
+        if name in ("invitation", "survivors", "signatures"):
+            part = getattr(wire, name)
+            key = name, part.round_id.attempt, part.ByteSize()  # one question is asked
+            if key not in shared:
+                shared[key] = decode_to_member(wire, policy)
+            found: ToMembers = shared[key]
+            return found
+        message = decode_to_member(wire, policy)
+        if isinstance(message, NeighbourList):
+            message = replace(message, advertisements=tuple(map(once, message.advertisements)))
+        elif isinstance(message, ShareDelivery):
+            message = replace(message, sharers=once(message.sharers))
+        return message
+
+    def configured(params: SumParams, session: str, identities: Any, attempt: int) -> RoundConfig:
+        if attempt not in shared:
+            shared[attempt] = round_config(params, session, identities, attempt)
+        config: RoundConfig = shared[attempt]
+        return config
+
+    aggregation_client.decode_to_member = decoded
+    device_module.round_config = configured
 
 
 def measure(
@@ -151,6 +186,7 @@ async def _measure(deployment: LocalDeployment, keys: dict[str, IdentityKey], qu
             tasks.append(asyncio.create_task(device.run()))
         stack.push_async_callback(_end, tasks)
         await asyncio.sleep(1.0 + 0.02 * len(keys))  # all have connected and wait
+        before_bytes = resident_bytes(pid)["all"]
         started_s, cpu_before_s, members_before_s = time.monotonic(), processor_s(pid), time.process_time()
         reports, result = [], None
         async with open_coordinator(ClientConfig.load(deployment.client_config)) as (name, channel):
@@ -180,6 +216,8 @@ async def _measure(deployment: LocalDeployment, keys: dict[str, IdentityKey], qu
         "coordinator_cpu_s": coordinator_s,
         "members_cpu_s": members_s,
         "coordinator_peak_resident_bytes": resident,
+        "coordinator_resident_bytes_before": before_bytes,
+        "members_peak_resident_bytes": peak_resident_bytes("self"),
         "sent_bytes_by_a_member": max(client.sent_bytes for client in clients.values()),
     }
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mpc.secagg.coordinator import FromMembers, SumCoordinator
 from mpc.secagg.member import SumMember
-from mpc.secagg.messages import MemberList, ShareDelivery, SignedSurvivors, SurvivorList
+from mpc.secagg.messages import MemberList, NeighbourList, ShareDelivery, SignedSurvivors, SurvivorList
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.stage import Stage
 
@@ -32,9 +32,9 @@ Contribute = Callable[[tuple[bytes, ...]], Awaitable[tuple[Integers, Integers | 
 It is called once per attempt, when the keys of the round are agreed and the shares have been checked, so it is the
 place to pay for the round and to read what is summed.
 """
-ToMember = MemberList | ShareDelivery | SurvivorList | SignedSurvivors
+ToMember = MemberList | NeighbourList | ShareDelivery | SurvivorList | SignedSurvivors
 
-M = TypeVar("M", MemberList, ShareDelivery, SurvivorList, SignedSurvivors)
+M = TypeVar("M", MemberList, NeighbourList, ShareDelivery, SurvivorList, SignedSurvivors)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -83,7 +83,11 @@ async def take_part(member: SumMember, link: MemberLink, contribute: Contribute)
     Cost: 5 messages each way; `Contribute` is called between the second and the third.
     """
     await link.answer(Stage.ADVERTISE, member.advertise())
-    members = await link.receive(Stage.SHARE, MemberList)
+    members: MemberList | NeighbourList
+    if member.is_on_ring:
+        members = await link.receive(Stage.SHARE, NeighbourList)
+    else:
+        members = await link.receive(Stage.SHARE, MemberList)
     await link.answer(Stage.SHARE, await link.compute(member.share_keys, members))
     delivery = await link.receive(Stage.MASK, ShareDelivery)
     await link.compute(member.check_shares, delivery)
@@ -110,8 +114,7 @@ async def host(machine: SumCoordinator, link: CoordinatorLink) -> OpenedSum:
         ProtocolError: the sum cannot be opened.
     """
     await link.collect(Stage.ADVERTISE)
-    members = await link.compute(machine.close_advertising)
-    await link.hand_out(Stage.SHARE, dict.fromkeys((ad.member for ad in members.advertisements), members))
+    await link.hand_out(Stage.SHARE, await link.compute(machine.close_advertising))
     await link.collect(Stage.SHARE)
     await link.hand_out(Stage.MASK, await link.compute(machine.close_sharing))
     await link.collect(Stage.MASK)

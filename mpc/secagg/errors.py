@@ -72,6 +72,10 @@ class SplitMembersError(PeerViolationError):
     """Members received different lists of participants."""
 
 
+class UnprovenMemberError(PeerViolationError):
+    """What the coordinator says of a member of a ring is not under the root that all members have in common."""
+
+
 class SplitSurvivorsError(PeerViolationError):
     """A member has signed a set of survivors that differs from the one that we received."""
 

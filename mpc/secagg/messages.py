@@ -1,4 +1,4 @@
-"""The messages of a round: one type per meaning, five from a member and four to it, and what each holds on the wire.
+"""The messages of a round: one type per meaning, five from a member and five to it, and what each holds on the wire.
 
 Each class is the one definition of its message: both forms on the wire follow from its fields (`message_form`).
 
@@ -33,6 +33,11 @@ def anchor_bytes(config: RoundConfig) -> int:
 def vector_bytes(config: RoundConfig) -> int:
     """Return the size of a masked vector, packed."""
     return config.group.wire_bytes(config.n_elements)
+
+
+def path_bytes(config: RoundConfig) -> int:
+    """Return the size of a member's path in the tree of all members."""
+    return DIGEST_BYTES * (config.n_members - 1).bit_length()
 
 
 @dataclass(frozen=True)
@@ -82,10 +87,27 @@ class Advertisement:
 
 @dataclass(frozen=True)
 class MemberList:
-    """Coordinator to members: who takes part."""
+    """Coordinator to members of a complete graph: who takes part."""
 
     round_id: RoundId
     advertisements: tuple[Advertisement, ...] = message_per_member(Advertisement)
+
+
+@dataclass(frozen=True)
+class NeighbourList:
+    """Coordinator to one member of a ring: who of its neighbours takes part, proven under the root that all have.
+
+    Attributes:
+        round_id: the round.
+        root: root of the `MemberTree` of all members, 32 bytes.
+        advertisements: of the member itself and of its neighbours that take part, ascending.
+        paths: the member itself and each of its neighbours to its path in the tree; of absent ones, too.
+    """
+
+    round_id: RoundId
+    root: bytes = one_string(DIGEST_BYTES)
+    advertisements: tuple[Advertisement, ...] = message_per_member(Advertisement)
+    paths: Mapping[int, bytes] = string_per_member(path_bytes)
 
 
 @dataclass(frozen=True)
@@ -191,6 +213,11 @@ def member_transcript(config_digest: bytes, input_digest: bytes, advertisements:
     """Return the hash of everything that the members of a round have agreed on: the salt of all its keys."""
     signed = [encode_fields(ad.signed_bytes(), ad.signature) for ad in advertisements]
     return digest("members", config_digest, input_digest, *signed)
+
+
+def ring_transcript(config_digest: bytes, input_digest: bytes, root: bytes) -> bytes:
+    """Return the same of a ring, whose members have agreed on the root of the tree of all advertisements."""
+    return digest("members under a root", config_digest, input_digest, root)
 
 
 def seed_digest(round_id: RoundId, member: int, seed: bytes) -> bytes:

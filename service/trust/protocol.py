@@ -17,13 +17,14 @@ from typing import Any
 
 from service.errors import WrongStateError
 
-PROTOCOL = 4
+PROTOCOL = 5
 
 FORMS: Mapping[int, str] = {
     1: "281a8cfe0b03f805f2ddcd99b980d3d074195e1fa5241488549170a133d86afb",
     2: "b7921a004d7710adf48333252300b7f136ecaaaa05389d326ec6f9a4167de381",
     3: "bb93ace26601f6124b0d0575379e0097f2c796741e0d276faf4c7f7be7c072a6",
     4: "1a3dffb0a006b63d38b5efa0ac005abcfdb990a35cbdfb0600a684dc6a9a07ff",
+    5: "f94e7f5b8db13976df14b6b82ec9004c9dddf1bccccd85889fa8254f17d2b986",
 }
 """Number of each protocol to the digest of its wire (`tests/test_protocol_number.py`)."""
 

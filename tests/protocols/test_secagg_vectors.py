@@ -63,8 +63,8 @@ def test_the_coordinator_makes_the_committed_sum_of_the_committed_messages(name)
     vector = load(f"round_{name}")
     sent, coordinator = vector["messages"], SumCoordinator(config_named(name), PUBLIC_INPUT)
     for stage, close in (
-        ("advertise", coordinator.close_advertising),
-        ("share", coordinator.close_sharing),
+        ("advertise", lambda: coordinator.close_advertising()[1]),
+        ("share", lambda: dict(coordinator.close_sharing())),
         ("mask", coordinator.close_inputs),
         ("sign", coordinator.close_signatures),
     ):

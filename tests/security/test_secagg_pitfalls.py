@@ -277,7 +277,7 @@ def test_pitfall_11_the_public_input_is_part_of_every_key():
         coordinator = SumCoordinator(round_.config, public_input)
         for ad in advertisements:
             coordinator.receive(ad)
-        transcripts.add(round_.members[1].share_keys(coordinator.close_advertising()).transcript)
+        transcripts.add(round_.members[1].share_keys(coordinator.close_advertising()[1]).transcript)
     assert len(transcripts) == 2
 
 

@@ -14,13 +14,15 @@ from mpc.secagg.config import input_digest
 from mpc.secagg.graph import Neighbourhood, draw_graph
 from mpc.secagg.journal import MemoryJournal
 from mpc.secagg.member.held_shares import SHARE_KIND, HeldShares
+from mpc.secagg.member_tree import MemberTree
 from mpc.secagg.messages import (
     MemberList,
+    NeighbourList,
     ShareDelivery,
     SignedSurvivors,
     SurvivorList,
     UnmaskingShares,
-    member_transcript,
+    ring_transcript,
 )
 from mpc.secagg.secret.keys import IdentityKey, RoundKey, SealedChannel, pair_mask_key, self_mask_key
 from mpc.secagg.secret.mask import Mask, apply_masks
@@ -248,18 +250,24 @@ class AdversarialCoordinator(OpenRound):
         """Put a fresh machine with the same keys in a member's place: it has heard of no list yet."""
         self.members[member] = make_member(self.config, member)
 
-    def ring(self, members: MemberList | None = None) -> Neighbourhood:
-        """The graph that who is shown this list comes to; by default the list that all are shown."""
-        config, shown = self.config, members or self.member_list
+    def tree(self, left_out: int = 0) -> MemberTree:
+        """The tree of all that have advertised, without one."""
+        present = {m: ad for m, ad in self.advertisements.items() if m != left_out}
+        return MemberTree(self.config.n_members, present)
+
+    def ring(self, tree: MemberTree | None = None) -> Neighbourhood:
+        """The graph that who is shown the root of this tree comes to; by default that of all that have advertised."""
+        config, shown = self.config, tree or self.tree()
         inputs = input_digest(config.round_id, PUBLIC_INPUT)
-        transcript = member_transcript(config.digest, inputs, shown.advertisements)
+        transcript = ring_transcript(config.digest, inputs, shown.root)
         return draw_graph(config.n_members, config.topology.degree, config.round_id, transcript)
 
-    def list_without(self, left_out: int) -> MemberList:
-        """The member list without one."""
-        return MemberList(
-            self.config.round_id, tuple(ad for ad in self.member_list.advertisements if ad.member != left_out)
-        )
+    def neighbour_list(self, member: int, left_out: int = 0, tree: MemberTree | None = None) -> NeighbourList:
+        """What a member is sent of a tree: by default of the tree of all that have advertised, without one."""
+        tree = tree or self.tree(left_out)
+        shown = sorted(self.ring(tree).neighbours(member) | {member})
+        ads = tuple(self.advertisements[m] for m in shown if m in self.advertisements and m != left_out)
+        return NeighbourList(self.config.round_id, tree.root, ads, {m: tree.path(m) for m in shown})
 
     def deliver_without(self, victim: int, sender: int):
         """Say that the sender has shared, but keep what it sealed: the pair would have no mask in common."""
@@ -272,24 +280,25 @@ class AdversarialCoordinator(OpenRound):
 
         Senders that are no neighbours of the victim collude: they seal something under their real keys.
         """
-        mine = self.members[victim].share_keys(self.member_list)
+        mine = self.members[victim].share_keys(self.member_lists[victim])
         sealed = {}
         for m in sorted(senders):
-            theirs = self.members[m].share_keys(self.member_list).sealed
+            theirs = self.members[m].share_keys(self.member_lists[m]).sealed
             sealed[m] = theirs[victim] if victim in theirs else self._seal_as(m, victim, mine.transcript)
-        sharers = tuple(ad.member for ad in self.member_list.advertisements if ad.member not in unsaid)
+        sharers = tuple(m for m in sorted(self.advertisements) if m not in unsaid)
         delivery = ShareDelivery(self.config.round_id, sharers, dict.fromkeys(sealed, mine.transcript), sealed)
         return self.members[victim].mask_input(delivery, values_of(victim, self.config.n_elements))
 
     def split_rings(self, victim: int, deceived: int, left_out: int, hide_it: bool):
-        """Show the deceived a list without one member, so that it stands on another ring; deliver what it seals."""
-        mine = self.members[victim].share_keys(self.member_list)
-        other = self.members[deceived].share_keys(self.list_without(left_out))
+        """Show the deceived a root without one member, so that it stands on another ring; deliver what it seals."""
+        mine = self.members[victim].share_keys(self.member_lists[victim])
+        other = self.members[deceived].share_keys(self.neighbour_list(deceived, left_out))
         senders = sorted(mine.sealed.keys() - {left_out})
-        shares = {m: self.members[m].share_keys(self.member_list) for m in senders if m != deceived} | {deceived: other}
+        honest = [m for m in senders if m != deceived]
+        shares = {m: self.members[m].share_keys(self.member_lists[m]) for m in honest} | {deceived: other}
         delivery = ShareDelivery(
             self.config.round_id,
-            tuple(ad.member for ad in self.list_without(left_out).advertisements),
+            tuple(m for m in sorted(self.advertisements) if m != left_out),
             {m: mine.transcript if hide_it else shares[m].transcript for m in senders},
             {m: shares[m].sealed[victim] for m in senders if victim in shares[m].sealed},
         )

@@ -114,15 +114,24 @@ class OpenRound:
         self.advertisements = {m: self.members[m].advertise() for m in self.without(self.members, dropped_out)}
         for advertisement in self.advertisements.values():
             self.coordinator.receive(advertisement)
-        self.member_list = self.coordinator.close_advertising()
-        return self.member_list
+        self.member_lists = self.coordinator.close_advertising()
+        return self.member_lists
+
+    @property
+    def member_list(self):
+        """What all members of a complete graph are sent."""
+        return next(iter(self.member_lists.values()))
+
+    @member_list.setter
+    def member_list(self, shown):
+        self.member_lists = dict.fromkeys((ad.member for ad in shown.advertisements), shown)
 
     def share(self, dropped_out=()):
-        present = [ad.member for ad in self.member_list.advertisements]
-        self.sealed = {m: self.members[m].share_keys(self.member_list) for m in self.without(present, dropped_out)}
+        present = self.without(self.member_lists, dropped_out)
+        self.sealed = {m: self.members[m].share_keys(self.member_lists[m]) for m in present}
         for shares in self.sealed.values():
             self.coordinator.receive(shares)
-        self.deliveries = self.coordinator.close_sharing()
+        self.deliveries = dict(self.coordinator.close_sharing())
         return self.deliveries
 
     def mask(self, dropped_out=()):

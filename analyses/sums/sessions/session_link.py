@@ -159,6 +159,7 @@ class SessionHost:
     async def hand_out(self, stage: Stage, messages: Mapping[int, ToMember]) -> None:
         """See `CoordinatorLink`; who is not in `messages`, and still there, hears that it is left behind."""
         told: dict[int, tuple[Stage, Sequence[Bytes]]] = {}
+        messages = dict(messages)  # each once, so that an id below names one message
         written: dict[int, Bytes] = {}  # most messages go to all
         for party, awaited in list(self._awaiting.items()):
             if party in messages:

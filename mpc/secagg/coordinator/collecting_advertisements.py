@@ -1,9 +1,14 @@
 """The coordinator's first stage: signed keys of whoever takes part."""
 
+from collections.abc import Mapping
+
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator.collection import Collection
+from mpc.secagg.coordinator.made_when_asked import MadeWhenAsked
 from mpc.secagg.errors import DifferentConfigurationError, DifferentInputError, ForgedSignatureError
-from mpc.secagg.messages import Advertisement, MemberList, anchor_bytes
+from mpc.secagg.graph import Neighbourhood
+from mpc.secagg.member_tree import MemberTree
+from mpc.secagg.messages import Advertisement, MemberList, NeighbourList, anchor_bytes
 from mpc.secagg.secret.keys import is_signed_by, is_usable_public_key
 from mpc.secagg.stage import Stage
 from mpc.transcript import DIGEST_BYTES
@@ -48,7 +53,7 @@ class CollectingAdvertisements(Collection[Advertisement]):
         self.answers[ad.member] = ad
 
     def member_list(self) -> MemberList:
-        """Close the stage and return what goes to all members.
+        """Close the stage and return who takes part.
 
         Raises:
             TooFewMembersError: too few answered.
@@ -56,3 +61,13 @@ class CollectingAdvertisements(Collection[Advertisement]):
         return MemberList(
             self.config.round_id, tuple(self.answers[m] for m in self.close(self.config.topology.fewest_survivors))
         )
+
+    def neighbour_lists(self, tree: MemberTree, graph: Neighbourhood) -> Mapping[int, NeighbourList]:
+        """Return what goes to each member of a ring: its neighbours, proven under the root of the tree."""
+
+        def list_of(member: int) -> NeighbourList:
+            shown = sorted(graph.neighbours(member) | {member})
+            present = tuple(self.answers[m] for m in shown if m in self.answers)
+            return NeighbourList(self.config.round_id, tree.root, present, {m: tree.path(m) for m in shown})
+
+        return MadeWhenAsked(sorted(self.answers), list_of)

@@ -1,10 +1,13 @@
 """The coordinator's second stage: sealed shares, sorted by receiver."""
 
+from collections.abc import Iterable, Mapping
+
 from mpc.secagg.config import RoundConfig
 from mpc.secagg.coordinator.collection import Collection
+from mpc.secagg.coordinator.made_when_asked import MadeWhenAsked
 from mpc.secagg.errors import SplitMembersError, WrongNeighboursError
 from mpc.secagg.graph import Neighbourhood
-from mpc.secagg.messages import SEAL_BYTES, MemberList, SealedShares, ShareDelivery, sealed_bytes
+from mpc.secagg.messages import SEAL_BYTES, SealedShares, ShareDelivery, sealed_bytes
 from mpc.secagg.stage import Stage
 
 
@@ -13,13 +16,13 @@ class CollectingShares(Collection[SealedShares]):
 
     Args:
         config: configuration of the round.
-        members: the member list that was sent to all.
+        members: who takes part.
         transcript: the hash that members must have come to.
         graph: who is whose neighbour.
     """
 
-    def __init__(self, config: RoundConfig, members: MemberList, transcript: bytes, graph: Neighbourhood) -> None:
-        super().__init__(config, Stage.SHARE, (ad.member for ad in members.advertisements))
+    def __init__(self, config: RoundConfig, members: Iterable[int], transcript: bytes, graph: Neighbourhood) -> None:
+        super().__init__(config, Stage.SHARE, members)
         self.transcript = transcript
         self.graph = graph
 
@@ -49,20 +52,22 @@ class CollectingShares(Collection[SealedShares]):
             raise self.violation(shares.member, f"did not seal exactly {length - SEAL_BYTES} bytes of shares")
         self.answers[shares.member] = shares
 
-    def deliveries(self) -> dict[int, ShareDelivery]:
+    def deliveries(self) -> Mapping[int, ShareDelivery]:
         """Close the stage and return what goes to each member that has shared.
 
         Raises:
             TooFewMembersError: too few answered.
         """
         sharers = self.close(self.config.topology.fewest_survivors)
-        present, deliveries = frozenset(sharers), {}
-        for member in sharers:
+        present = frozenset(sharers)
+
+        def delivery_of(member: int) -> ShareDelivery:
             senders = sorted(self.graph.neighbours(member) & present)
-            deliveries[member] = ShareDelivery(
+            return ShareDelivery(
                 self.config.round_id,
                 sharers,
                 {j: self.answers[j].transcript for j in senders},
                 {j: self.answers[j].sealed[member] for j in senders},
             )
-        return deliveries
+
+        return MadeWhenAsked(sharers, delivery_of)

@@ -1,6 +1,6 @@
 """The coordinator's half of a round: it collects, relays and adds up messages, and removes the masks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,10 +13,12 @@ from mpc.secagg.coordinator.collecting_signatures import CollectingSignatures
 from mpc.secagg.coordinator.collecting_unmasking import ClosedStages, CollectingUnmasking
 from mpc.secagg.errors import LateMessageError, RoundAbortedError
 from mpc.secagg.graph import Neighbourhood, draw_graph
+from mpc.secagg.member_tree import MemberTree
 from mpc.secagg.messages import (
     Advertisement,
     MaskedInput,
     MemberList,
+    NeighbourList,
     SealedShares,
     ShareDelivery,
     SignedSurvivors,
@@ -24,6 +26,7 @@ from mpc.secagg.messages import (
     SurvivorSignature,
     UnmaskingShares,
     member_transcript,
+    ring_transcript,
     survivor_digest,
 )
 from mpc.secagg.opened_sum import OpenedSum
@@ -126,20 +129,27 @@ class SumCoordinator:
             self.config.topology.fewest_survivors
         )
 
-    def close_advertising(self) -> MemberList:
-        """End the first stage; the list goes to all members in it.
+    def close_advertising(self) -> Mapping[int, MemberList | NeighbourList]:
+        """End the first stage; each member in it gets who takes part: on a ring, which of its neighbours do.
 
         Raises:
             TooFewMembersError: too few have answered; the round is aborted. Also for the other stages.
         """
-        members = self._close(Stage.ADVERTISE, Stage.SHARE, self._reached.advertisements.member_list)
-        self._transcript = member_transcript(self.config.digest, self._input_digest, members.advertisements)
-        config = self.config
+        advertised, config = self._reached.advertisements, self.config
+        members = self._close(Stage.ADVERTISE, Stage.SHARE, advertised.member_list)
+        if config.topology.is_complete:
+            self._transcript = member_transcript(config.digest, self._input_digest, members.advertisements)
+        else:
+            tree = MemberTree(config.n_members, advertised.answers)
+            self._transcript = ring_transcript(config.digest, self._input_digest, tree.root)
         self._graph = draw_graph(config.n_members, config.topology.degree, config.round_id, self._transcript)
-        self._reached.shares = CollectingShares(self.config, members, self._transcript, self._graph)
-        return members
+        numbers = tuple(ad.member for ad in members.advertisements)
+        self._reached.shares = CollectingShares(config, numbers, self._transcript, self._graph)
+        if config.topology.is_complete:
+            return dict.fromkeys(numbers, members)
+        return advertised.neighbour_lists(tree, self._graph)
 
-    def close_sharing(self) -> dict[int, ShareDelivery]:
+    def close_sharing(self) -> Mapping[int, ShareDelivery]:
         """End the second stage; each member that has shared gets its delivery."""
         shares = self._reached.shares
         assert shares is not None

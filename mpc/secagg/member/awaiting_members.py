@@ -1,5 +1,6 @@
 """State of a member that has advertised its keys, until it receives the list of participants."""
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from entropy import KeyStream
@@ -12,16 +13,31 @@ from mpc.secagg.errors import (
     DifferentInputError,
     InvalidSetError,
     TooFewMembersError,
+    UnprovenMemberError,
+    WrongNeighboursError,
 )
-from mpc.secagg.graph import draw_graph
+from mpc.secagg.graph import Neighbourhood, draw_graph
 from mpc.secagg.member.awaiting_shares import AwaitingShares
 from mpc.secagg.member.context import MemberContext
 from mpc.secagg.member.held_shares import SHARE_KIND, HeldShares
-from mpc.secagg.messages import Advertisement, MemberList, SealedShares, member_transcript, seed_digest
+from mpc.secagg.member_tree import is_proven
+from mpc.secagg.messages import (
+    Advertisement,
+    MemberList,
+    NeighbourList,
+    SealedShares,
+    member_transcript,
+    ring_transcript,
+    seed_digest,
+)
 from mpc.secagg.secret.keys import RoundKey, SealedChannel, pair_mask_key, self_mask_key
 from mpc.secagg.secret.secret_sharing import SECRET_BYTES, split_secret
 from mpc.secagg.secret.surplus import SurplusSeeds
 from mpc.secagg.stage import Stage
+
+Agreed = tuple[bytes, Neighbourhood, frozenset[int]]
+"""The transcript, the graph, and members that are known to be absent: all of these in the complete graph, those among
+one's neighbours on a ring."""
 
 
 @dataclass(frozen=True)
@@ -69,23 +85,27 @@ class AwaitingMembers:
         signature = context.identity.sign(unsigned.signed_bytes())
         return cls(context, secrets, replace(unsigned, signature=signature))
 
-    def receive(self, members: MemberList) -> tuple[SealedShares, AwaitingShares]:
-        """Check everybody's signed keys, agree on the graph, share my secrets among my holders.
+    def receive(self, members: MemberList | NeighbourList) -> tuple[SealedShares, AwaitingShares]:
+        """Check the signed keys of those I share with, agree on the graph, share my secrets among my holders.
 
         Raises:
             DifferentConfigurationError, DifferentInputError: a member received a different round than I did.
             ForgedSignatureError: a message was not signed by the member that it names.
+            UnprovenMemberError: on a ring: somebody's keys, or absence, are not under the root.
+            WrongNeighboursError: on a ring: others are shown than my neighbours.
             PeerViolationError: a public key is of low order.
             TooFewMembersError: too few take part, in all or among my neighbours.
         """
         context, config = self.context, self.context.config
-        self._check_members(members)
-        transcript = member_transcript(config.digest, context.input_digest, members.advertisements)
+        context.check_round(members.round_id, Stage.SHARE)
+        if isinstance(members, MemberList):
+            transcript, graph, absent = self._agreed_on_all(members)
+        else:
+            transcript, graph, absent = self._agreed_on_root(members)
+        self._check_advertisements(members.advertisements)
         by_number = {ad.member: ad for ad in members.advertisements}
-        numbers = set(by_number)
-        graph = draw_graph(config.n_members, config.topology.degree, config.round_id, transcript)
-        neighbours = graph.neighbours(context.me) & numbers
-        holders = graph.holders(context.me) & numbers
+        neighbours = graph.neighbours(context.me) & by_number.keys()
+        holders = graph.holders(context.me) & by_number.keys()
         if len(holders) < config.topology.n_required:
             raise TooFewMembersError(
                 f"only {len(holders)} of our neighbours take part, but {config.topology.n_required} must hold shares"
@@ -97,7 +117,7 @@ class AwaitingMembers:
             context=context,
             graph=graph,
             transcript=transcript,
-            members=tuple(by_number),
+            absent=absent,
             own_mask_key=self._own_mask_key(transcript),
             pair_mask_keys={j: self._pair_mask_key(by_number[j], transcript) for j in sorted(neighbours)},
             channels=channels,
@@ -105,18 +125,58 @@ class AwaitingMembers:
         )
         return SealedShares(config.round_id, context.me, transcript, sealed), state
 
-    def _check_members(self, members: MemberList) -> None:
+    def _agreed_on_all(self, members: MemberList) -> Agreed:
+        """Return what the list of a complete graph makes all agree on: every member is in it or absent."""
         context, config = self.context, self.context.config
-        context.check_round(members.round_id, Stage.SHARE)
+        everybody = range(1, config.n_members + 1)
+        if not config.topology.is_complete:
+            raise PeerViolationError(COORDINATOR, Stage.SHARE, "on a ring the members have to be proven under a root")
         numbers = [ad.member for ad in members.advertisements]
-        context.check_set(numbers, range(1, config.n_members + 1), Stage.SHARE, "members")
-        if self.advertisement not in members.advertisements:
-            if context.me in numbers:
-                raise InvalidSetError(COORDINATOR, Stage.SHARE, "the member list holds keys that we never advertised")
-            raise DeclaredDeadError(
-                COORDINATOR, Stage.SHARE, "the member list leaves us out, although we have answered"
-            )
-        for ad in members.advertisements:
+        context.check_set(numbers, everybody, Stage.SHARE, "members")
+        self._check_own(members.advertisements)
+        transcript = member_transcript(config.digest, context.input_digest, members.advertisements)
+        graph = draw_graph(config.n_members, config.topology.degree, config.round_id, transcript)
+        return transcript, graph, frozenset(everybody).difference(numbers)
+
+    def _agreed_on_root(self, members: NeighbourList) -> Agreed:
+        """Return what the root of a ring makes all agree on, once each neighbour is proven under it, or its absence.
+
+        My own keys are proven first: nobody could draw this ring before I had advertised them.
+        """
+        context, config = self.context, self.context.config
+        if config.topology.is_complete:
+            raise PeerViolationError(COORDINATOR, Stage.SHARE, "in the complete graph all members have to be listed")
+        numbers = [ad.member for ad in members.advertisements]
+        context.check_order(numbers, range(1, config.n_members + 1), Stage.SHARE, "members")
+        self._check_own(members.advertisements)
+        self._check_proven(members, {context.me})
+        transcript = ring_transcript(config.digest, context.input_digest, members.root)
+        graph = draw_graph(config.n_members, config.topology.degree, config.round_id, transcript)
+        shown = graph.neighbours(context.me) | {context.me}
+        if set(members.paths) != shown or not shown.issuperset(numbers):
+            what = "the coordinator showed keys of members that are not our neighbours in the graph, or left some out"
+            raise WrongNeighboursError(COORDINATOR, Stage.SHARE, what)
+        self._check_proven(members, shown)
+        return transcript, graph, shown.difference(numbers)
+
+    def _check_proven(self, members: NeighbourList, shown: AbstractSet[int]) -> None:
+        config, by_number = self.context.config, {ad.member: ad for ad in members.advertisements}
+        for member in sorted(shown):
+            advertisement, path = by_number.get(member), members.paths.get(member, b"")
+            if not is_proven(members.root, config.n_members, member, advertisement, path):
+                what = f"the coordinator did not prove what it says of {config.name_of(member)} under the members' root"
+                raise UnprovenMemberError(COORDINATOR, Stage.SHARE, what)
+
+    def _check_own(self, advertisements: tuple[Advertisement, ...]) -> None:
+        if self.advertisement in advertisements:
+            return
+        if any(ad.member == self.context.me for ad in advertisements):
+            raise InvalidSetError(COORDINATOR, Stage.SHARE, "the member list holds keys that we never advertised")
+        raise DeclaredDeadError(COORDINATOR, Stage.SHARE, "the member list leaves us out, although we have answered")
+
+    def _check_advertisements(self, advertisements: tuple[Advertisement, ...]) -> None:
+        context, config = self.context, self.context.config
+        for ad in advertisements:
             context.check_round(ad.round_id, Stage.SHARE)
             context.check_signature(ad.member, ad.signature, ad.signed_bytes(), Stage.SHARE)
             name = config.name_of(ad.member)

@@ -36,7 +36,7 @@ class AwaitingShares:
         context: context of the round.
         graph: who is whose neighbour.
         transcript: hash of what the members agreed on.
-        members: who takes part, ascending.
+        absent: who is known not to take part, in the complete graph all of these.
         own_mask_key: key of my own mask.
         pair_mask_keys: neighbour to the key of the mask that we have in common.
         channels: channels to my neighbours that take part.
@@ -46,7 +46,7 @@ class AwaitingShares:
     context: MemberContext
     graph: Neighbourhood
     transcript: bytes
-    members: tuple[int, ...]
+    absent: frozenset[int]
     own_mask_key: bytes = field(repr=False)
     pair_mask_keys: Mapping[int, bytes] = field(repr=False)
     channels: Mapping[int, SealedChannel] = field(repr=False)
@@ -101,7 +101,8 @@ class AwaitingShares:
     def _check_delivery(self, delivery: ShareDelivery) -> None:
         context, config = self.context, self.context.config
         context.check_round(delivery.round_id, Stage.MASK)
-        context.check_set(delivery.sharers, self.members, Stage.MASK, "members that shared keys")
+        present = frozenset(range(1, config.n_members + 1)) - self.absent
+        context.check_set(delivery.sharers, present, Stage.MASK, "members that shared keys")
         if context.me not in delivery.sharers:
             raise DeclaredDeadError(
                 COORDINATOR, Stage.MASK, "the coordinator claims that we shared no keys, although we did"

@@ -1,6 +1,6 @@
 """The data that a member holds throughout a round, and the checks that several of its states make."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from entropy import Entropy
@@ -47,17 +47,21 @@ class MemberContext:
                 f"the coordinator sent a message of {round_id} in {self.round_id}; it may be a replay",
             )
 
-    def check_set(self, members: Sequence[int], allowed: Sequence[int], stage: Stage, what: str) -> None:
+    def check_set(self, members: Sequence[int], allowed: Collection[int], stage: Stage, what: str) -> None:
         """Refuse a set of members that is not ascending, not within `allowed`, or smaller than the fewest survivors."""
+        self.check_order(members, allowed, stage, what)
+        fewest = self.config.topology.fewest_survivors
+        if len(members) < fewest:
+            raise TooFewMembersError(f"only {len(members)} {what} are left, but this round needs {fewest}")
+
+    def check_order(self, members: Sequence[int], allowed: Collection[int], stage: Stage, what: str) -> None:
+        """Refuse members that are not ascending, or not within `allowed`."""
         if list(members) != sorted(set(members)) or not set(members) <= set(allowed):
             raise InvalidSetError(
                 COORDINATOR,
                 stage,
                 f"the {what} are out of order or repeated, or some did not take part in the stage before",
             )
-        fewest = self.config.topology.fewest_survivors
-        if len(members) < fewest:
-            raise TooFewMembersError(f"only {len(members)} {what} are left, but this round needs {fewest}")
 
     def check_signature(self, member: int, signature: bytes, message: bytes, stage: Stage) -> None:
         """Refuse what is not signed by the identity that the roster pins."""

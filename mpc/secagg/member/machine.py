@@ -21,6 +21,7 @@ from mpc.secagg.messages import (
     Advertisement,
     MaskedInput,
     MemberList,
+    NeighbourList,
     SealedShares,
     ShareDelivery,
     SignedSurvivors,
@@ -76,6 +77,7 @@ class SumMember:
         digest = input_digest(config.round_id, public_input)
         first = AwaitingMembers.begin(MemberContext(config, me, identity, journal, digest, entropy))
         self.me = me
+        self.is_on_ring = not config.topology.is_complete
         self.stage = Stage.SHARE
         self._advertisement = first.advertisement
         self._surplus: SurplusSeeds | None = first.secrets.surplus
@@ -95,7 +97,7 @@ class SumMember:
         assert self._surplus is not None
         return self._surplus.seeds
 
-    def share_keys(self, members: MemberList) -> SealedShares:
+    def share_keys(self, members: MemberList | NeighbourList) -> SealedShares:
         """Share my secrets with those that take part; see `AwaitingMembers.receive`."""
 
         def step() -> tuple[SealedShares, State]:

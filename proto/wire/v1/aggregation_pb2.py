@@ -24,13 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19wire/v1/aggregation.proto\x12\tmoiety.v1\"\x15\n\x05\x43hunk\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\";\n\x07RoundId\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\r\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\"S\n\x0c\x46\x65tchRequest\x12$\n\x08round_id\x18\x01 \x01(\x0b\x32\x12.moiety.v1.RoundId\x12\x1d\n\x04step\x18\x02 \x01(\x0e\x32\x0f.moiety.v1.Step\"\xbb\x02\n\nFromMember\x12$\n\x08round_id\x18\x01 \x01(\x0b\x32\x12.moiety.v1.RoundId\x12\x0e\n\x06member\x18\x02 \x01(\r\x12\x31\n\radvertisement\x18\x03 \x01(\x0b\x32\x18.moiety.v1.AdvertisementH\x00\x12)\n\x06shares\x18\x04 \x01(\x0b\x32\x17.moiety.v1.SealedSharesH\x00\x12\x16\n\x0cmasked_input\x18\x05 \x01(\x0cH\x00\x12\x31\n\tsignature\x18\x06 \x01(\x0b\x32\x1c.moiety.v1.SurvivorSignatureH\x00\x12/\n\tunmasking\x18\x07 \x01(\x0b\x32\x1a.moiety.v1.UnmaskingSharesH\x00\x12\x12\n\x08\x64\x65\x63lined\x18\x08 \x01(\tH\x00\x42\t\n\x07message\"\xc2\x02\n\x08ToMember\x12+\n\ninvitation\x18\x01 \x01(\x0b\x32\x15.moiety.v1.InvitationH\x00\x12(\n\x07members\x18\x02 \x01(\x0b\x32\x15.moiety.v1.MemberListH\x00\x12*\n\x06shares\x18\x03 \x01(\x0b\x32\x18.moiety.v1.ShareDeliveryH\x00\x12,\n\tsurvivors\x18\x04 \x01(\x0b\x32\x17.moiety.v1.SurvivorListH\x00\x12\x30\n\nsignatures\x18\x05 \x01(\x0b\x32\x1a.moiety.v1.SignedSurvivorsH\x00\x12!\n\x05\x65nded\x18\x06 \x01(\x0b\x32\x10.moiety.v1.EndedH\x00\x12%\n\x07pending\x18\x07 \x01(\x0b\x32\x12.moiety.v1.PendingH\x00\x42\t\n\x07message\"\x1a\n\x07Pending\x12\x0f\n\x07retry_s\x18\x01 \x01(\x01\"8\n\x05\x45nded\x12\x0e\n\x06opened\x18\x01 \x01(\x08\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07outcome\x18\x03 \x01(\x0c\"q\n\nInvitation\x12$\n\x08round_id\x18\x01 \x01(\x0b\x32\x12.moiety.v1.RoundId\x12\'\n\x06roster\x18\x02 \x03(\x0b\x32\x17.moiety.v1.RosterMember\x12\x14\n\x0cpublic_input\x18\x03 \x01(\x0c\"5\n\x0cRosterMember\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0fidentity_public\x18\x02 \x01(\x0c\"\xb9\x01\n\rAdvertisement\x12\x0e\n\x06member\x18\x01 \x01(\r\x12\x13\n\x0bmask_public\x18\x02 \x01(\x0c\x12\x16\n\x0e\x63hannel_public\x18\x03 \x01(\x0c\x12\x13\n\x0bseed_digest\x18\x04 \x01(\x0c\x12\x16\n\x0esurplus_anchor\x18\x05 \x01(\x0c\x12\x15\n\rconfig_digest\x18\x06 \x01(\x0c\x12\x14\n\x0cinput_digest\x18\x07 \x01(\x0c\x12\x11\n\tsignature\x18\x08 \x01(\x0c\"d\n\nMemberList\x12$\n\x08round_id\x18\x01 \x01(\x0b\x32\x12.moiety.v1.RoundId\x12\x30\n\x0e\x61\x64vertisements\x18\x02 \x03(\x0b\x32\x18.moiety.v1.Advertisement\"\x86\x01\n\x0cSealedShares\x12\x12\n\ntranscript\x18\x01 \x01(\x0c\x12\x33\n\x06sealed\x18\x02 \x03(\x0b\x32#.moiety.v1.SealedShares.SealedEntry\x1a-\n\x0bSealedEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"\x9f\x02\n\rShareDelivery\x12$\n\x08round_id\x18\x01 \x01(\x0b\x32\x12.moiety.v1.RoundId\x12\x0f\n\x07sharers\x18\x02 \x03(\r\x12>\n\x0btranscripts\x18\x03 \x03(\x0b\x32).moiety.v1.ShareDelivery.TranscriptsEntry\x12\x34\n\x06sealed\x18\x04 \x03(\x0b\x32$.moiety.v1.ShareDelivery.SealedEntry\x1a\x32\n\x10TranscriptsEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\x1a-\n\x0bSealedEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"G\n\x0cSurvivorList\x12$\n\x08round_id\x18\x01 \x01(\x0b\x32\x12.moiety.v1.RoundId\x12\x11\n\tsurvivors\x18\x02 \x03(\r\"J\n\x11SurvivorSignature\x12\x0e\n\x06member\x18\x01 \x01(\r\x12\x12\n\nset_digest\x18\x02 \x01(\x0c\x12\x11\n\tsignature\x18\x03 \x01(\x0c\"i\n\x0fSignedSurvivors\x12$\n\x08round_id\x18\x01 \x01(\x0b\x32\x12.moiety.v1.RoundId\x12\x30\n\nsignatures\x18\x02 \x03(\x0b\x32\x1c.moiety.v1.SurvivorSignature\"\xf3\x02\n\x0fUnmaskingShares\x12?\n\x0bseed_shares\x18\x01 \x03(\x0b\x32*.moiety.v1.UnmaskingShares.SeedSharesEntry\x12=\n\nkey_shares\x18\x02 \x03(\x0b\x32).moiety.v1.UnmaskingShares.KeySharesEntry\x12\x45\n\x0esurplus_shares\x18\x03 \x03(\x0b\x32-.moiety.v1.UnmaskingShares.SurplusSharesEntry\x1a\x31\n\x0fSeedSharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\x1a\x30\n\x0eKeySharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\x1a\x34\n\x12SurplusSharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01*u\n\x04Step\x12\x13\n\x0fSTEP_INVITATION\x10\x00\x12\x10\n\x0cSTEP_MEMBERS\x10\x01\x12\x0f\n\x0bSTEP_SHARES\x10\x02\x12\x12\n\x0eSTEP_SURVIVORS\x10\x03\x12\x13\n\x0fSTEP_SIGNATURES\x10\x04\x12\x0c\n\x08STEP_END\x10\x05\x32u\n\x0b\x41ggregation\x12\x34\n\x05\x46\x65tch\x12\x17.moiety.v1.FetchRequest\x1a\x10.moiety.v1.Chunk0\x01\x12\x30\n\x06\x41nswer\x12\x10.moiety.v1.Chunk\x1a\x10.moiety.v1.Chunk(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19wire/v1/aggregation.proto\x12\tmoiety.v1\"\x15\n\x05\x43hunk\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\";\n\x07RoundId\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\r\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\"S\n\x0c\x46\x65tchRequest\x12$\n\x08round_id\x18\x01 \x01(\x0b\x32\x12.moiety.v1.RoundId\x12\x1d\n\x04step\x18\x02 \x01(\x0e\x32\x0f.moiety.v1.Step\"\xbb\x02\n\nFromMember\x12$\n\x08round_id\x18\x01 \x01(\x0b\x32\x12.moiety.v1.RoundId\x12\x0e\n\x06member\x18\x02 \x01(\r\x12\x31\n\radvertisement\x18\x03 \x01(\x0b\x32\x18.moiety.v1.AdvertisementH\x00\x12)\n\x06shares\x18\x04 \x01(\x0b\x32\x17.moiety.v1.SealedSharesH\x00\x12\x16\n\x0cmasked_input\x18\x05 \x01(\x0cH\x00\x12\x31\n\tsignature\x18\x06 \x01(\x0b\x32\x1c.moiety.v1.SurvivorSignatureH\x00\x12/\n\tunmasking\x18\x07 \x01(\x0b\x32\x1a.moiety.v1.UnmaskingSharesH\x00\x12\x12\n\x08\x64\x65\x63lined\x18\x08 \x01(\tH\x00\x42\t\n\x07message\"\xf2\x02\n\x08ToMember\x12+\n\ninvitation\x18\x01 \x01(\x0b\x32\x15.moiety.v1.InvitationH\x00\x12(\n\x07members\x18\x02 \x01(\x0b\x32\x15.moiety.v1.MemberListH\x00\x12*\n\x06shares\x18\x03 \x01(\x0b\x32\x18.moiety.v1.ShareDeliveryH\x00\x12,\n\tsurvivors\x18\x04 \x01(\x0b\x32\x17.moiety.v1.SurvivorListH\x00\x12\x30\n\nsignatures\x18\x05 \x01(\x0b\x32\x1a.moiety.v1.SignedSurvivorsH\x00\x12!\n\x05\x65nded\x18\x06 \x01(\x0b\x32\x10.moiety.v1.EndedH\x00\x12%\n\x07pending\x18\x07 \x01(\x0b\x32\x12.moiety.v1.PendingH\x00\x12.\n\nneighbours\x18\x08 \x01(\x0b\x32\x18.moiety.v1.NeighbourListH\x00\x42\t\n\x07message\"\x1a\n\x07Pending\x12\x0f\n\x07retry_s\x18\x01 \x01(\x01\"8\n\x05\x45nded\x12\x0e\n\x06opened\x18\x01 \x01(\x08\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07outcome\x18\x03 \x01(\x0c\"q\n\nInvitation\x12$\n\x08round_id\x18\x01 \x01(\x0b\x32\x12.moiety.v1.RoundId\x12\'\n\x06roster\x18\x02 \x03(\x0b\x32\x17.moiety.v1.RosterMember\x12\x14\n\x0cpublic_input\x18\x03 \x01(\x0c\"5\n\x0cRosterMember\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0fidentity_public\x18\x02 \x01(\x0c\"\xb9\x01\n\rAdvertisement\x12\x0e\n\x06member\x18\x01 \x01(\r\x12\x13\n\x0bmask_public\x18\x02 \x01(\x0c\x12\x16\n\x0e\x63hannel_public\x18\x03 \x01(\x0c\x12\x13\n\x0bseed_digest\x18\x04 \x01(\x0c\x12\x16\n\x0esurplus_anchor\x18\x05 \x01(\x0c\x12\x15\n\rconfig_digest\x18\x06 \x01(\x0c\x12\x14\n\x0cinput_digest\x18\x07 \x01(\x0c\x12\x11\n\tsignature\x18\x08 \x01(\x0c\"d\n\nMemberList\x12$\n\x08round_id\x18\x01 \x01(\x0b\x32\x12.moiety.v1.RoundId\x12\x30\n\x0e\x61\x64vertisements\x18\x02 \x03(\x0b\x32\x18.moiety.v1.Advertisement\"\xd7\x01\n\rNeighbourList\x12$\n\x08round_id\x18\x01 \x01(\x0b\x32\x12.moiety.v1.RoundId\x12\x0c\n\x04root\x18\x02 \x01(\x0c\x12\x30\n\x0e\x61\x64vertisements\x18\x03 \x03(\x0b\x32\x18.moiety.v1.Advertisement\x12\x32\n\x05paths\x18\x04 \x03(\x0b\x32#.moiety.v1.NeighbourList.PathsEntry\x1a,\n\nPathsEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"\x86\x01\n\x0cSealedShares\x12\x12\n\ntranscript\x18\x01 \x01(\x0c\x12\x33\n\x06sealed\x18\x02 \x03(\x0b\x32#.moiety.v1.SealedShares.SealedEntry\x1a-\n\x0bSealedEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"\x9f\x02\n\rShareDelivery\x12$\n\x08round_id\x18\x01 \x01(\x0b\x32\x12.moiety.v1.RoundId\x12\x0f\n\x07sharers\x18\x02 \x03(\r\x12>\n\x0btranscripts\x18\x03 \x03(\x0b\x32).moiety.v1.ShareDelivery.TranscriptsEntry\x12\x34\n\x06sealed\x18\x04 \x03(\x0b\x32$.moiety.v1.ShareDelivery.SealedEntry\x1a\x32\n\x10TranscriptsEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\x1a-\n\x0bSealedEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"G\n\x0cSurvivorList\x12$\n\x08round_id\x18\x01 \x01(\x0b\x32\x12.moiety.v1.RoundId\x12\x11\n\tsurvivors\x18\x02 \x03(\r\"J\n\x11SurvivorSignature\x12\x0e\n\x06member\x18\x01 \x01(\r\x12\x12\n\nset_digest\x18\x02 \x01(\x0c\x12\x11\n\tsignature\x18\x03 \x01(\x0c\"i\n\x0fSignedSurvivors\x12$\n\x08round_id\x18\x01 \x01(\x0b\x32\x12.moiety.v1.RoundId\x12\x30\n\nsignatures\x18\x02 \x03(\x0b\x32\x1c.moiety.v1.SurvivorSignature\"\xf3\x02\n\x0fUnmaskingShares\x12?\n\x0bseed_shares\x18\x01 \x03(\x0b\x32*.moiety.v1.UnmaskingShares.SeedSharesEntry\x12=\n\nkey_shares\x18\x02 \x03(\x0b\x32).moiety.v1.UnmaskingShares.KeySharesEntry\x12\x45\n\x0esurplus_shares\x18\x03 \x03(\x0b\x32-.moiety.v1.UnmaskingShares.SurplusSharesEntry\x1a\x31\n\x0fSeedSharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\x1a\x30\n\x0eKeySharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\x1a\x34\n\x12SurplusSharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01*u\n\x04Step\x12\x13\n\x0fSTEP_INVITATION\x10\x00\x12\x10\n\x0cSTEP_MEMBERS\x10\x01\x12\x0f\n\x0bSTEP_SHARES\x10\x02\x12\x12\n\x0eSTEP_SURVIVORS\x10\x03\x12\x13\n\x0fSTEP_SIGNATURES\x10\x04\x12\x0c\n\x08STEP_END\x10\x05\x32u\n\x0b\x41ggregation\x12\x34\n\x05\x46\x65tch\x12\x17.moiety.v1.FetchRequest\x1a\x10.moiety.v1.Chunk0\x01\x12\x30\n\x06\x41nswer\x12\x10.moiety.v1.Chunk\x1a\x10.moiety.v1.Chunk(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'wire.v1.aggregation_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_NEIGHBOURLIST_PATHSENTRY']._loaded_options = None
+  _globals['_NEIGHBOURLIST_PATHSENTRY']._serialized_options = b'8\001'
   _globals['_SEALEDSHARES_SEALEDENTRY']._loaded_options = None
   _globals['_SEALEDSHARES_SEALEDENTRY']._serialized_options = b'8\001'
   _globals['_SHAREDELIVERY_TRANSCRIPTSENTRY']._loaded_options = None
@@ -43,8 +45,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_UNMASKINGSHARES_KEYSHARESENTRY']._serialized_options = b'8\001'
   _globals['_UNMASKINGSHARES_SURPLUSSHARESENTRY']._loaded_options = None
   _globals['_UNMASKINGSHARES_SURPLUSSHARESENTRY']._serialized_options = b'8\001'
-  _globals['_STEP']._serialized_start=2455
-  _globals['_STEP']._serialized_end=2572
+  _globals['_STEP']._serialized_start=2721
+  _globals['_STEP']._serialized_end=2838
   _globals['_CHUNK']._serialized_start=40
   _globals['_CHUNK']._serialized_end=61
   _globals['_ROUNDID']._serialized_start=63
@@ -54,43 +56,47 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FROMMEMBER']._serialized_start=210
   _globals['_FROMMEMBER']._serialized_end=525
   _globals['_TOMEMBER']._serialized_start=528
-  _globals['_TOMEMBER']._serialized_end=850
-  _globals['_PENDING']._serialized_start=852
-  _globals['_PENDING']._serialized_end=878
-  _globals['_ENDED']._serialized_start=880
-  _globals['_ENDED']._serialized_end=936
-  _globals['_INVITATION']._serialized_start=938
-  _globals['_INVITATION']._serialized_end=1051
-  _globals['_ROSTERMEMBER']._serialized_start=1053
-  _globals['_ROSTERMEMBER']._serialized_end=1106
-  _globals['_ADVERTISEMENT']._serialized_start=1109
-  _globals['_ADVERTISEMENT']._serialized_end=1294
-  _globals['_MEMBERLIST']._serialized_start=1296
-  _globals['_MEMBERLIST']._serialized_end=1396
-  _globals['_SEALEDSHARES']._serialized_start=1399
-  _globals['_SEALEDSHARES']._serialized_end=1533
-  _globals['_SEALEDSHARES_SEALEDENTRY']._serialized_start=1488
-  _globals['_SEALEDSHARES_SEALEDENTRY']._serialized_end=1533
-  _globals['_SHAREDELIVERY']._serialized_start=1536
-  _globals['_SHAREDELIVERY']._serialized_end=1823
-  _globals['_SHAREDELIVERY_TRANSCRIPTSENTRY']._serialized_start=1726
-  _globals['_SHAREDELIVERY_TRANSCRIPTSENTRY']._serialized_end=1776
-  _globals['_SHAREDELIVERY_SEALEDENTRY']._serialized_start=1488
-  _globals['_SHAREDELIVERY_SEALEDENTRY']._serialized_end=1533
-  _globals['_SURVIVORLIST']._serialized_start=1825
-  _globals['_SURVIVORLIST']._serialized_end=1896
-  _globals['_SURVIVORSIGNATURE']._serialized_start=1898
-  _globals['_SURVIVORSIGNATURE']._serialized_end=1972
-  _globals['_SIGNEDSURVIVORS']._serialized_start=1974
-  _globals['_SIGNEDSURVIVORS']._serialized_end=2079
-  _globals['_UNMASKINGSHARES']._serialized_start=2082
-  _globals['_UNMASKINGSHARES']._serialized_end=2453
-  _globals['_UNMASKINGSHARES_SEEDSHARESENTRY']._serialized_start=2300
-  _globals['_UNMASKINGSHARES_SEEDSHARESENTRY']._serialized_end=2349
-  _globals['_UNMASKINGSHARES_KEYSHARESENTRY']._serialized_start=2351
-  _globals['_UNMASKINGSHARES_KEYSHARESENTRY']._serialized_end=2399
-  _globals['_UNMASKINGSHARES_SURPLUSSHARESENTRY']._serialized_start=2401
-  _globals['_UNMASKINGSHARES_SURPLUSSHARESENTRY']._serialized_end=2453
-  _globals['_AGGREGATION']._serialized_start=2574
-  _globals['_AGGREGATION']._serialized_end=2691
+  _globals['_TOMEMBER']._serialized_end=898
+  _globals['_PENDING']._serialized_start=900
+  _globals['_PENDING']._serialized_end=926
+  _globals['_ENDED']._serialized_start=928
+  _globals['_ENDED']._serialized_end=984
+  _globals['_INVITATION']._serialized_start=986
+  _globals['_INVITATION']._serialized_end=1099
+  _globals['_ROSTERMEMBER']._serialized_start=1101
+  _globals['_ROSTERMEMBER']._serialized_end=1154
+  _globals['_ADVERTISEMENT']._serialized_start=1157
+  _globals['_ADVERTISEMENT']._serialized_end=1342
+  _globals['_MEMBERLIST']._serialized_start=1344
+  _globals['_MEMBERLIST']._serialized_end=1444
+  _globals['_NEIGHBOURLIST']._serialized_start=1447
+  _globals['_NEIGHBOURLIST']._serialized_end=1662
+  _globals['_NEIGHBOURLIST_PATHSENTRY']._serialized_start=1618
+  _globals['_NEIGHBOURLIST_PATHSENTRY']._serialized_end=1662
+  _globals['_SEALEDSHARES']._serialized_start=1665
+  _globals['_SEALEDSHARES']._serialized_end=1799
+  _globals['_SEALEDSHARES_SEALEDENTRY']._serialized_start=1754
+  _globals['_SEALEDSHARES_SEALEDENTRY']._serialized_end=1799
+  _globals['_SHAREDELIVERY']._serialized_start=1802
+  _globals['_SHAREDELIVERY']._serialized_end=2089
+  _globals['_SHAREDELIVERY_TRANSCRIPTSENTRY']._serialized_start=1992
+  _globals['_SHAREDELIVERY_TRANSCRIPTSENTRY']._serialized_end=2042
+  _globals['_SHAREDELIVERY_SEALEDENTRY']._serialized_start=1754
+  _globals['_SHAREDELIVERY_SEALEDENTRY']._serialized_end=1799
+  _globals['_SURVIVORLIST']._serialized_start=2091
+  _globals['_SURVIVORLIST']._serialized_end=2162
+  _globals['_SURVIVORSIGNATURE']._serialized_start=2164
+  _globals['_SURVIVORSIGNATURE']._serialized_end=2238
+  _globals['_SIGNEDSURVIVORS']._serialized_start=2240
+  _globals['_SIGNEDSURVIVORS']._serialized_end=2345
+  _globals['_UNMASKINGSHARES']._serialized_start=2348
+  _globals['_UNMASKINGSHARES']._serialized_end=2719
+  _globals['_UNMASKINGSHARES_SEEDSHARESENTRY']._serialized_start=2566
+  _globals['_UNMASKINGSHARES_SEEDSHARESENTRY']._serialized_end=2615
+  _globals['_UNMASKINGSHARES_KEYSHARESENTRY']._serialized_start=2617
+  _globals['_UNMASKINGSHARES_KEYSHARESENTRY']._serialized_end=2665
+  _globals['_UNMASKINGSHARES_SURPLUSSHARESENTRY']._serialized_start=2667
+  _globals['_UNMASKINGSHARES_SURPLUSSHARESENTRY']._serialized_end=2719
+  _globals['_AGGREGATION']._serialized_start=2840
+  _globals['_AGGREGATION']._serialized_end=2957
 # @@protoc_insertion_point(module_scope)

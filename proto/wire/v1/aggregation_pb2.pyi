@@ -67,7 +67,7 @@ class FromMember(_message.Message):
     def __init__(self, round_id: _Optional[_Union[RoundId, _Mapping]] = ..., member: _Optional[int] = ..., advertisement: _Optional[_Union[Advertisement, _Mapping]] = ..., shares: _Optional[_Union[SealedShares, _Mapping]] = ..., masked_input: _Optional[bytes] = ..., signature: _Optional[_Union[SurvivorSignature, _Mapping]] = ..., unmasking: _Optional[_Union[UnmaskingShares, _Mapping]] = ..., declined: _Optional[str] = ...) -> None: ...
 
 class ToMember(_message.Message):
-    __slots__ = ("invitation", "members", "shares", "survivors", "signatures", "ended", "pending")
+    __slots__ = ("invitation", "members", "shares", "survivors", "signatures", "ended", "pending", "neighbours")
     INVITATION_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     SHARES_FIELD_NUMBER: _ClassVar[int]
@@ -75,6 +75,7 @@ class ToMember(_message.Message):
     SIGNATURES_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
+    NEIGHBOURS_FIELD_NUMBER: _ClassVar[int]
     invitation: Invitation
     members: MemberList
     shares: ShareDelivery
@@ -82,7 +83,8 @@ class ToMember(_message.Message):
     signatures: SignedSurvivors
     ended: Ended
     pending: Pending
-    def __init__(self, invitation: _Optional[_Union[Invitation, _Mapping]] = ..., members: _Optional[_Union[MemberList, _Mapping]] = ..., shares: _Optional[_Union[ShareDelivery, _Mapping]] = ..., survivors: _Optional[_Union[SurvivorList, _Mapping]] = ..., signatures: _Optional[_Union[SignedSurvivors, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ...) -> None: ...
+    neighbours: NeighbourList
+    def __init__(self, invitation: _Optional[_Union[Invitation, _Mapping]] = ..., members: _Optional[_Union[MemberList, _Mapping]] = ..., shares: _Optional[_Union[ShareDelivery, _Mapping]] = ..., survivors: _Optional[_Union[SurvivorList, _Mapping]] = ..., signatures: _Optional[_Union[SignedSurvivors, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., neighbours: _Optional[_Union[NeighbourList, _Mapping]] = ...) -> None: ...
 
 class Pending(_message.Message):
     __slots__ = ("retry_s",)
@@ -145,6 +147,25 @@ class MemberList(_message.Message):
     round_id: RoundId
     advertisements: _containers.RepeatedCompositeFieldContainer[Advertisement]
     def __init__(self, round_id: _Optional[_Union[RoundId, _Mapping]] = ..., advertisements: _Optional[_Iterable[_Union[Advertisement, _Mapping]]] = ...) -> None: ...
+
+class NeighbourList(_message.Message):
+    __slots__ = ("round_id", "root", "advertisements", "paths")
+    class PathsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: bytes
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[bytes] = ...) -> None: ...
+    ROUND_ID_FIELD_NUMBER: _ClassVar[int]
+    ROOT_FIELD_NUMBER: _ClassVar[int]
+    ADVERTISEMENTS_FIELD_NUMBER: _ClassVar[int]
+    PATHS_FIELD_NUMBER: _ClassVar[int]
+    round_id: RoundId
+    root: bytes
+    advertisements: _containers.RepeatedCompositeFieldContainer[Advertisement]
+    paths: _containers.ScalarMap[int, bytes]
+    def __init__(self, round_id: _Optional[_Union[RoundId, _Mapping]] = ..., root: _Optional[bytes] = ..., advertisements: _Optional[_Iterable[_Union[Advertisement, _Mapping]]] = ..., paths: _Optional[_Mapping[int, bytes]] = ...) -> None: ...
 
 class SealedShares(_message.Message):
     __slots__ = ("transcript", "sealed")

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from masked_sums import OpenRound, entropy_of, make_config, make_member, values_of
+from masked_sums import PUBLIC_INPUT, OpenRound, entropy_of, make_config, make_member, values_of
 
 from entropy import SystemEntropy
 from mpc.errors import PeerViolationError, ShapeError
-from mpc.secagg.config import Topology
+from mpc.secagg.config import Topology, input_digest
 from mpc.secagg.errors import (
     ContradictoryMessageError,
     InvalidSetError,
@@ -21,7 +21,8 @@ from mpc.secagg.errors import (
 from mpc.secagg.graph import Neighbourhood
 from mpc.secagg.member import awaiting_members
 from mpc.secagg.member.held_shares import SHARE_KIND
-from mpc.secagg.messages import MemberList, ShareDelivery, SurvivorList
+from mpc.secagg.member_tree import MemberTree
+from mpc.secagg.messages import MemberList, NeighbourList, ShareDelivery, SurvivorList, ring_transcript
 from mpc.secagg.secret.keys import RoundKey, SealedChannel
 
 ME = 2
@@ -184,9 +185,20 @@ class TestOnARing:
 
     @pytest.fixture
     def listed(self, ring_config):
-        return lambda members: MemberList(
-            ring_config.round_id, tuple(make_member(ring_config, m).advertise() for m in members)
-        )
+        everybody = {m: make_member(ring_config, m).advertise() for m in range(1, 131)}
+        inputs = input_digest(ring_config.round_id, PUBLIC_INPUT)
+
+        def shown(members):
+            present = {m: everybody[m] for m in members}
+            tree = MemberTree(130, present)
+            transcript = ring_transcript(ring_config.digest, inputs, tree.root)
+            degree = ring_config.topology.degree
+            graph = awaiting_members.draw_graph(130, degree, ring_config.round_id, transcript)
+            near = sorted(graph.neighbours(ME) | {ME})
+            ads = tuple(present[m] for m in near if m in present)
+            return NeighbourList(ring_config.round_id, tree.root, ads, {m: tree.path(m) for m in near})
+
+        return shown
 
     def test_it_does_not_share_with_too_few_holders(self, ring_config, present, listed):
         member = make_member(ring_config, ME)
@@ -221,7 +233,7 @@ def _sealed_for_me(config, sender, members, transcript):
     """What a neighbour seals for member 2: shares of nothing in particular."""
     channel = SealedChannel(
         RoundKey(entropy_of(sender).read(64)[32:]),
-        members.advertisements[ME - 1].channel_public,
+        next(ad for ad in members.advertisements if ad.member == ME).channel_public,
         transcript=transcript,
         round_id=config.round_id,
         me=sender,
