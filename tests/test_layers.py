@@ -107,7 +107,7 @@ SUB_ROOMS = {
 }
 """Room to its sub-rooms, and to each the sub-rooms of the same room that it may import."""
 
-_OF_A_ROUND = {"config", "errors", "graph", "messages", "opened_sum", "stage", "vector", "secret"}
+_OF_A_ROUND = {"config", "errors", "graph", "member_tree", "messages", "opened_sum", "stage", "vector", "secret"}
 INSIDE_SECAGG = {
     "vector": {"errors"},
     "secret": {"vector"},

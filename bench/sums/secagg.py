@@ -172,14 +172,17 @@ async def _measure(deployment: LocalDeployment, keys: dict[str, IdentityKey], qu
             channel = await stack.enter_async_context(open_channel(address, coordinator, own))
             clients[name] = MeteredClient(COORDINATOR_NAME, channel, PATIENCE_S)
             clients[name].drops_out = number <= question.vanishing
-            record = Record(values_of(number, question.length))
             device = Device(
                 name,
                 clients[name],
                 key,
                 policy,
                 MemoryJournal(),
-                {RECORD: KeptRecord(DeclaredRecord(question.length), lambda r=record: r)},
+                {
+                    RECORD: KeptRecord(
+                        DeclaredRecord(question.length), lambda n=number: Record(values_of(n, question.length))
+                    )
+                },
                 SystemEntropy(),
                 exact_sums=True,
             )

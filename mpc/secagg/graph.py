@@ -58,7 +58,7 @@ def complete_graph(members: Sequence[int]) -> Neighbourhood:
 def draw_ring(members: Sequence[int], degree: int, round_id: RoundId, transcript: bytes) -> Neighbourhood:
     """Draw the ring from what all members have committed to; everybody computes the same and nobody is told it.
 
-    The seed is scrypt (RFC 7914) of the hash of all signed advertisements. Each holds fresh keys of its member, so
+    The seed is scrypt (RFC 7914) of the root of all signed advertisements. Each holds fresh keys of its member, so
     nobody knows a seed before the last honest member has advertised. Afterwards a coordinator can try many sets of
     advertisements (with other keys of its own members, or without some honest ones) and keep the ring it likes best.
     Preventing that would take another exchange in which no member may drop out, so it is bounded: each try is an
@@ -70,7 +70,7 @@ def draw_ring(members: Sequence[int], degree: int, round_id: RoundId, transcript
             does not raise the share of corrupt ones among the neighbours.
         degree: k.
         round_id: the round.
-        transcript: hash of the configuration and of all advertisements.
+        transcript: hash of the configuration and of the root of all advertisements.
     """
     return Neighbourhood(_ring_order(tuple(sorted(members)), round_id, transcript), degree)
 

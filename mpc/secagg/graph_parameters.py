@@ -10,9 +10,9 @@ k and of the number of shares required bounds:
 
 A coordinator need not take the first ring. The order is drawn from the hash of all advertisements, honest members'
 fresh keys among them, so no ring can be known before those have arrived. But then the coordinator can give its own
-members other keys, or leave honest ones out, as often as it likes, and keep the member list whose ring it likes best.
-Each list is a fresh, independent ring (the hash is a random oracle), and each costs one evaluation of scrypt, so by the
-union bound q lists meet a bad ring with probability at most q 2^-80: after 2^40 of them, 2^-40. That is why a ring is
+members other keys, or leave honest ones out, as often as it likes, and keep the root whose ring it likes best.
+Each root is a fresh, independent ring (the hash is a random oracle), and each costs one evaluation of scrypt, so by the
+union bound q roots meet a bad ring with probability at most q 2^-80: after 2^40 of them, 2^-40. That is why a ring is
 chosen for 2^-80, and not for the 2^-40 of the published parameters, which count one ring. `mpc.secagg.graph` says what
 a try costs.
 

@@ -100,8 +100,8 @@ class NeighbourList:
     Attributes:
         round_id: the round.
         root: root of the `MemberTree` of all members, 32 bytes.
-        advertisements: of the member itself and of its neighbours that take part, ascending.
-        paths: the member itself and each of its neighbours to its path in the tree; of absent ones, too.
+        advertisements: those of the member itself and of its neighbours that take part, ascending.
+        paths: number to path in the tree: of the member itself and of each neighbour, absent or not.
     """
 
     round_id: RoundId

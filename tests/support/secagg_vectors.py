@@ -15,6 +15,7 @@ from mpc.protocol.session import COORDINATOR
 from mpc.secagg import messages
 from mpc.secagg.config import RoundConfig, Topology
 from mpc.secagg.graph import draw_ring
+from mpc.secagg.member_tree import MemberTree
 from mpc.secagg.vector.encoding import Rounding, VectorEncoding
 from mpc.secagg.vector.group import RingGroup
 from mpc.secagg.vector.prime_group import PrimeGroup
@@ -341,7 +342,20 @@ def primitives() -> dict[str, Any]:
         encoded = rule.encode(vector, InsecureTestEntropy("rounding"), weight)
         encodings.append({"rule": rule.encode_rule().hex(), "weight": weight, "integers": encoded.values.tolist()})
     ring = draw_ring(range(1, 201), 40, RoundId("session", 3, 0), bytes(32))
-    return {"masks": masks, "vector": vector, "encodings": encodings, "ring_of_200": list(ring.order)}
+    return {
+        "masks": masks,
+        "vector": vector,
+        "encodings": encodings,
+        "ring_of_200": list(ring.order),
+        "tree": tree_of_powers(),
+    }
+
+
+def tree_of_powers() -> dict[str, Any]:
+    """The tree of the round "powers" without member 3."""
+    ads = {m: ad for m, ad in run_round("powers").advertisements.items() if m != 3}
+    tree = MemberTree(4, ads)
+    return {"root": tree.root.hex(), "paths": {str(m): tree.path(m).hex() for m in range(1, 5)}}
 
 
 def all_vectors() -> dict[str, dict[str, Any]]:
