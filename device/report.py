@@ -128,7 +128,7 @@ def write_factor_report(
     Raises:
         ValueError, OSError: see `write_sum_report`.
     """
-    report = {
+    report: dict[str, Any] = {
         "round": report_name(config.round_id),
         "analysis": rounds.question.analysis,
         "record": rounds.question.record,
@@ -166,7 +166,7 @@ def write_survey_report(
         ValueError, OSError: see `write_sum_report`.
     """
     question = asked.about(device).question
-    report = {
+    report: dict[str, Any] = {
         "survey": asked.question_id.hex(),
         "record": question.record,
         "range": list(question.range),
