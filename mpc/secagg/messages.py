@@ -100,7 +100,7 @@ class NeighbourList:
     Attributes:
         round_id: the round.
         root: root of the `MemberTree` of all members, 32 bytes.
-        advertisements: those of the member itself and of its neighbours that take part, ascending.
+        advertisements: advertisements of the member itself and of its neighbours that take part, ascending.
         paths: number to path in the tree: of the member itself and of each neighbour, absent or not.
     """
 
