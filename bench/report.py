@@ -101,6 +101,7 @@ MEASUREMENTS = (
     Measurement("local_gram", "local_gram", ("bench.protocols.local_gram", "--galois")),
     Measurement("sharing", "sharing", ("bench.protocols.sharing", "--galois")),
     Measurement("secagg_core", "secagg_core", ("bench.sums.secagg_core",)),
+    Measurement("ring_messages", "ring_messages", ("bench.sums.ring_messages",)),
     _secagg(10, "--repeats", "5", peer=(*FLOWER, "--flower-services")),
     _secagg(50, "--repeats", "3", peer=FLOWER),
     _secagg(200, "--elements", "1000", "--vanish", "0.1", "--corrupt", "0.05", "--shared-checks"),

@@ -277,6 +277,18 @@ TARGETS = (
         "1 ms",
         _most(lambda r: r["expansion"]["ms"]["median"], 1, "{:.2f} ms"),
     ),
+    Target(
+        "ring_messages",
+        "masked sum, 10,000 members x 1e4: what one member receives",
+        "1.5 MB",
+        _most(lambda r: r["runs"][-1]["received_bytes"] / 1e6, 1.5, "{:.2f} MB"),
+    ),
+    Target(
+        "ring_messages",
+        "the same, its processor time",
+        "1 s",
+        _most(lambda r: r["runs"][-1]["processor_s"], 1, "{:.2f} s"),
+    ),
     Target("secagg_core", "rings of 1000 members that fail when 10 % drop out", "none", _no_failures),
     Target("secagg_10", "masked sum, 10 members x 1e5, whole round, times faster than Flower", "5", _flower),
     Target("secagg_50", "masked sum, 50 members x 1e5, whole round, times faster than Flower", "5", _flower),
