@@ -5,6 +5,8 @@ from masked_sums import PUBLIC_INPUT, OpenRound, make_config
 from wire.v1 import aggregation_pb2 as pb
 
 from mpc.errors import PeerViolationError
+from mpc.secagg.member_tree import MemberTree
+from mpc.secagg.messages import NeighbourList
 from service.errors import InvalidRequestError, TooMuchError
 from service.limits import CHUNK_BYTES
 from transport.calls.chunks import chunks_of, gather_chunks
@@ -42,6 +44,14 @@ def test_messages_to_members_survive_the_wire(whole_round):
         assert there_and_back(message) == message
     assert there_and_back(Ended("")) == Ended("")
     assert there_and_back(Ended("too few")) == Ended("too few")
+
+
+def test_what_a_member_of_a_ring_is_shown_survives_the_wire(whole_round):
+    ads = {m: ad for m, ad in whole_round.advertisements.items() if m != 4}
+    tree = MemberTree(5, ads)
+    near = (ads[1], ads[2])  # 4 is absent
+    shown = NeighbourList(whole_round.config.round_id, tree.root, near, {m: tree.path(m) for m in (1, 2, 4)})
+    assert there_and_back(shown) == shown
 
 
 CONFIG = make_config()
