@@ -3,8 +3,8 @@
 import asyncio
 import random
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from enum import IntEnum
 from typing import Any, Protocol
 
@@ -136,6 +136,13 @@ class Rounds(Protocol):
 
         Raises:
             NotAllowedError: the caller is no member of sums here, or not the one that the message names.
+        """
+
+    async def wait(self, caller: Identity, round_id: RoundId, step: RoundStep, patience_s: float) -> None:
+        """Wait until `fetch` returns without waiting, or `patience_s` is over; nothing is made or kept for the caller.
+
+        Raises:
+            NotAllowedError: the caller is no member of sums here.
         """
 
     async def fetch(self, caller: Identity, round_id: RoundId, step: RoundStep, patience_s: float) -> ToMembers | None:
@@ -323,10 +330,8 @@ class AggregationService(AggregationServicer):
             raise InvalidRequestError("a round has no such step")
         if request.ByteSize() > MAX_FETCH_BYTES:
             raise InvalidRequestError("the name of the round is too long")
-        with self.calls.fetch(caller):
-            message = await self._rounds.fetch(caller, round_id, RoundStep(request.step), patience_s())
-        async with self._sending:
-            for chunk in self._chunks(message):
+        async with aclosing(self._due(caller, round_id, RoundStep(request.step))) as chunks:
+            async for chunk in chunks:
                 yield chunk
 
     async def Answer(  # noqa: N802
@@ -341,10 +346,16 @@ class AggregationService(AggregationServicer):
         yield TAKEN
         if step is None or not self.calls.may_wait(caller):
             return
+        async with aclosing(self._due(caller, round_id, step)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    async def _due(self, caller: Identity, round_id: RoundId, step: RoundStep) -> AsyncGenerator[pb.Chunk]:
+        """Wait for what is due to a caller and stream it. It is made when there is room to send it: many are woken."""
         with self.calls.fetch(caller):
-            message = await self._rounds.fetch(caller, round_id, step, patience_s())
+            await self._rounds.wait(caller, round_id, step, patience_s())
         async with self._sending:
-            for chunk in self._chunks(message):
+            for chunk in self._chunks(await self._rounds.fetch(caller, round_id, step, 0.0)):
                 yield chunk
 
     async def _take(

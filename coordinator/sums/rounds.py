@@ -171,10 +171,16 @@ class HostedRound:
         """Return whether a member may still enter."""
         return self.includes(name) and self._ended is None and RoundStep.MEMBERS not in self._due
 
-    async def fetch(self, name: str, step: RoundStep) -> ToMembers:
-        """Wait for what is due to a member at a step. It is woken once: when that is known, or the round has ended."""
-        while (message := self.due(name, step)) is None:
+    async def wait(self, step: RoundStep) -> None:
+        """Wait until something is due at a step. Everybody is woken once: when it is known, or the round has ended."""
+        while step not in self._due and self._ended is None:
             await self._handed_out[step].wait()
+
+    async def fetch(self, name: str, step: RoundStep) -> ToMembers:
+        """Wait for what is due to a member at a step."""
+        await self.wait(step)
+        message = self.due(name, step)
+        assert message is not None
         return message
 
     async def compute(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -283,6 +289,16 @@ class HostedRounds:
         """See `transport.aggregation.Rounds`."""
         name = self._name_of(caller)
         await self._known(message.round_id, name).receive(name, message)
+
+    async def wait(self, caller: Identity, round_id: RoundId, step: RoundStep, patience_s: float) -> None:
+        """See `transport.aggregation.Rounds`."""
+        name = self._name_of(caller)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                if step is RoundStep.INVITATION:
+                    await self._invitation(name, round_id)
+                else:
+                    await self._known(round_id, name).wait(step)
 
     async def fetch(self, caller: Identity, round_id: RoundId, step: RoundStep, patience_s: float) -> ToMembers | None:
         """See `transport.aggregation.Rounds`."""

@@ -215,7 +215,7 @@ class KnowsAnn:
             )
         return self.longest
 
-    async def fetch(self, caller, round_id, step, patience_s):
+    async def wait(self, caller, round_id, step, patience_s):
         await asyncio.Event().wait()
 
 
@@ -295,8 +295,13 @@ class SaysTheSameToAll(KnowsAnn):
     def __init__(self):
         held = OpenRound().up_to("share")
         self.members, self.deliveries = held.member_list, held.deliveries
+        self.n_made = 0
+
+    async def wait(self, caller, round_id, step, patience_s):
+        """What anybody asks for is there."""
 
     async def fetch(self, caller, round_id, step, patience_s):
+        self.n_made += 1
         return self.members if step is RoundStep.MEMBERS else self.deliveries[round_id.number]
 
 
@@ -321,6 +326,27 @@ async def test_what_many_members_get_is_encoded_once(monkeypatch):
     assert encoded == ["MemberList"]
     assert [await fetched(RoundStep.SHARES, m) for m in (1, 2, 3)] == [rounds.deliveries[m] for m in (1, 2, 3)]
     assert encoded == ["MemberList"] + ["ShareDelivery"] * 3
+
+
+async def test_messages_are_made_when_there_is_room_to_send_them(monkeypatch):
+    """All that wait are woken at once; a message of each would be kept at the same time."""
+    monkeypatch.setattr(aggregation, "peer_identity", lambda caller: caller)
+    rounds = SaysTheSameToAll()
+    service = AggregationService(rounds)
+    service._sending = asyncio.Semaphore(2)
+
+    def fetching(number):
+        return service.Fetch(pb.FetchRequest(round_id=pb.RoundId(number=number), step=int(RoundStep.SHARES)), ANN)
+
+    calls = [fetching(number) for number in (1, 2, 3, 4)]
+    sending = [asyncio.ensure_future(anext(call)) for call in calls]
+    await ticks()
+    assert (rounds.n_made, [task.done() for task in sending]) == (2, [True, True, False, False])
+    for call in calls[:2]:
+        await call.aclose()
+    assert all([await task for task in sending])
+    assert rounds.n_made == 4
+    assert service.calls.n_waiting == 0
 
 
 async def test_only_the_bytes_of_the_last_messages_are_kept(monkeypatch):
