@@ -265,14 +265,14 @@ async def test_a_coordinator_that_restarts_in_mid_round_ends_it_for_all_and_serv
 
 
 async def test_a_coordinator_that_stops_tells_members_and_analyst(tmp_path, monkeypatch):
-    fetch, is_asked = rounds.HostedRounds.fetch, asyncio.Event()
+    wait, is_asked = rounds.HostedRounds.wait, asyncio.Event()
 
     async def noted(self, caller, round_id, step, patience_s):
         if step is RoundStep.END:
             is_asked.set()
-        return await fetch(self, caller, round_id, step, patience_s)
+        await wait(self, caller, round_id, step, patience_s)
 
-    monkeypatch.setattr(rounds.HostedRounds, "fetch", noted)
+    monkeypatch.setattr(rounds.HostedRounds, "wait", noted)
     async with sum_federation(tmp_path) as federation:
         asking, device, invitation = await begin(federation, stage_s=GENEROUS_S)
         waiting = asyncio.create_task(device.client.fetch(RoundStep.END, invitation.round_id))
