@@ -20,8 +20,8 @@ REPOSITORY = Path(__file__).parent.parent
 PURE = ("analyses", "mpc", "dp")
 
 NEEDED = {"plan", "protocol", "reference"}
-OFFERED_BESIDE = {"forecast"}
-"""Where an analysis has such a part: what others would have released, its expected errors."""
+OFFERED_BESIDE = {"forecast", "work"}
+"""Where an analysis has such a part: its expected errors, what it takes of memory and processors."""
 
 OF_ITS_OWN = {
     "circuit": {"errors", "exclusion", "functions", "program", "proven", "steps"},
