@@ -1,7 +1,7 @@
 """Figure 4 of [SGDMF22] in its setting, on as many made-up ratings as MovieLens 1M and 10M have, of known rank.
 
 Neither is here. What stands in has their numbers of users, items and ratings, and a rank of 8
-(`bench.utility.factor_scale`); steps, samples and ladders are those of `printed`. Ten million, the paper's own size,
+(`bench.scale.factor_scale`); steps, samples and ladders are those of `printed`. Ten million, the paper's own size,
 take a processor more than half an hour for each unit.
 """
 
@@ -13,9 +13,10 @@ import numpy as np
 
 from bench.analyses.matrix_factorization import figures, printed, rivals
 from bench.analyses.table import Row
-from bench.utility import descents, factor_scale
+from bench.scale import factor_scale
+from bench.scale.factor_scale import CENTRE, Size
+from bench.utility import descents
 from bench.utility.descents import Positive
-from bench.utility.factor_scale import CENTRE, Size
 
 ANALYSIS = "matrix factorization, figure 4, made-up ratings"
 SIZES = {

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bench.privacy import continual
-from bench.utility import factor_scale
-from bench.utility.factor_scale import Size
+from bench.scale import factor_scale
+from bench.scale.factor_scale import Size
 
 
 def test_made_up_ratings_are_as_many_as_asked_once_each_and_no_method_errs_less_than_their_floor():

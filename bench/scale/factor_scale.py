@@ -1,9 +1,9 @@
 """Matrix factorization at the size of MovieLens 10M: errors, time and memory where the true rank is known.
 
-    python -m bench.utility.factor_scale                                   made-up ratings, as many as MovieLens 10M has
-    python -m bench.utility.factor_scale --ratings 1000000 --users 7000    fewer
-    python -m bench.utility.factor_scale --file ml-10M100K/ratings.dat     MovieLens 10M, for who has it
-    python -m bench.utility.factor_scale --file ml-25m/ratings.csv         MovieLens 25M, likewise
+    python -m bench.scale.factor_scale                                   made-up ratings, as many as MovieLens 10M has
+    python -m bench.scale.factor_scale --ratings 1000000 --users 7000    fewer
+    python -m bench.scale.factor_scale --file ml-10M100K/ratings.dat     MovieLens 10M, for who has it
+    python -m bench.scale.factor_scale --file ml-25m/ratings.csv         MovieLens 25M, likewise
 
 A made-up rating is 3.5 + a_i + b_j + <u_i, v_j> + e, rounded to half a star within 0.5 to 5. The deviations of a, b,
 the product and e are .4, .5, .45 and .75, and the product has the rank `--rank`. The `floor` is the error of who knows
