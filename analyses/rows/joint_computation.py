@@ -33,7 +33,7 @@ from mpc.protocol.computation import Computation
 from mpc.protocol.exchange import ShareExchange
 from mpc.protocol.operations.noise import NoisySum
 from mpc.protocol.operations.openings import OpenedArray
-from mpc.protocol.operations.rows import MULTIPLY_STAGE
+from mpc.protocol.operations.rows import MULTIPLY_STAGE, RowsOf
 from mpc.protocol.operations.sharded_rows import ShardedRows
 from mpc.protocol.session import Drawable, Session
 from mpc.protocol.shards import RowWorkers, Shard, ShardSum, shards_of
@@ -96,8 +96,8 @@ class JointComputation(Computation):
         """Share all rows and return the entries on and above the diagonal of X^T X, degree 2t.
 
         Where all parties have workers and there are rows enough for them, they do it, part by part
-        (`mpc.protocol.operations.sharded_rows`); else we do, block by block (`Rows.rows`, `GramSum`). The sum is the
-        same integers, shared by other polynomials.
+        (`mpc.protocol.operations.sharded_rows`); else, and for parts that they give up, we do, block by block
+        (`Rows.rows`, `GramSum`). The sum is the same integers, shared by other polynomials.
 
         Args:
             plan: plan of the job: it says who brings how many columns, and who has workers.
@@ -105,11 +105,10 @@ class JointComputation(Computation):
             mine: my rows; None if I own no columns.
 
         Raises:
-            WorkerLostError: workers of mine were lost too often.
             PeerError: an owner is silent, drops out or sent an invalid share; or, with workers, any party.
 
-        Cost: 1 round, or with workers that of `ShardedRows`. Where workers do it, all parties are needed until they are
-        done, and whoever dropped out before has ended the job.
+        Cost: 1 round, or with workers that of `ShardedRows`, and one more for parts that they give up. Where workers do
+        it, all parties are needed until they are done, and whoever dropped out before has ended the job.
         """
         workers = self.session.row_workers
         shards = () if workers is None else shards_of(n_rows, plan.n_lanes, ROWS_PER_BLOCK)
@@ -165,7 +164,7 @@ class JointComputation(Computation):
         return concatenate([count, *(sums_of_first if owner == first else shared[owner] for owner in widths)])
 
     async def _gram_of_blocks(
-        self, plan: RowPlan, n_rows: int, mine: OwnRows | None, *, completes_input: bool
+        self, plan: RowPlan, n_rows: int, mine: RowsOf | None, *, completes_input: bool
     ) -> SharedArray:
         gram = self.gram_sum(plan.n_row_columns)
         blocks = self.rows(plan.widths, n_rows, mine, height=ROWS_PER_BLOCK, completes_input=completes_input)
@@ -190,8 +189,20 @@ class JointComputation(Computation):
         members = range(1, len(plan.schemas) + 1)
         with self._step():
             sharded = ShardedRows(self.session, members, workers)
-            await sharded.sums(shards, None if mine is None else mine.counting, add)
-        return SharedArray(self.field, shape, 2 * self.t, None, total)
+            given_up = await sharded.sums(shards, None if mine is None else mine.counting, add)
+        of_workers = SharedArray(self.field, shape, 2 * self.t, None, total)
+        if not given_up:
+            return of_workers
+        starts = [start for shard in given_up for start in range(shard.start, shard.stop, ROWS_PER_BLOCK)]
+
+        def rows_of(block: slice) -> NDArray[np.int64]:
+            assert mine is not None, "who owns no columns deals no rows"
+            start = starts[block.start // ROWS_PER_BLOCK]
+            return mine(slice(start, start + block.stop - block.start))
+
+        n_rows = sum(shard.n_rows for shard in given_up)
+        own = None if mine is None else rows_of
+        return of_workers + await self._gram_of_blocks(plan, n_rows, own, completes_input=False)
 
     def _checked(self, share: Words | None, shape: tuple[int, ...]) -> Words:
         """Return what a worker of mine returned, if it is a share of such an array."""

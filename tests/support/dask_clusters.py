@@ -6,8 +6,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from service.identity import Role
 from service.pki import create_authority, issue
@@ -30,6 +31,13 @@ def cluster_files(folder: Path, owner: str) -> dict[str, str]:
     return {field: str(folder / name) for field, name in names.items()}
 
 
+class Place(NamedTuple):
+    """Where a process of a cluster runs: what stands before its command, and the address of that host."""
+
+    prefix: tuple[str, ...] = ()
+    address: str = "127.0.0.1"
+
+
 class DaskCluster:
     """A scheduler and workers of one owner; ended by their process ids.
 
@@ -37,6 +45,7 @@ class DaskCluster:
         folder: new, for certificates, logs and scratch.
         owner: a party.
         n_workers: processes beside the scheduler's.
+        places: where the scheduler and then the workers run; by default all on this host.
 
     Attributes:
         tls: paths of the cluster's authority, and of a certificate and a key of all its members.
@@ -44,18 +53,19 @@ class DaskCluster:
         processes: the scheduler's, then those of the workers.
     """
 
-    def __init__(self, folder: Path, owner: str, n_workers: int = 2) -> None:
+    def __init__(self, folder: Path, owner: str, n_workers: int = 2, places: Sequence[Place] = ()) -> None:
         folder.mkdir()
         self.folder, self.tls = folder, cluster_files(folder, owner)
         self.processes: list[subprocess.Popen[bytes]] = []
         self._n_workers = n_workers
+        self._places = places or [Place()] * (1 + n_workers)
         self.scheduler = ""
 
     def __enter__(self) -> Self:
         try:
             contact = self.folder / "scheduler.json"
-            options = ["--port", "0", "--host", "tls://127.0.0.1", "--no-dashboard", "--scheduler-file", str(contact)]
-            self._start("dask_scheduler", *options)
+            options = ["--port", "0", "--host", f"tls://{self._places[0].address}", "--no-dashboard"]
+            self._start(self._places[0], "dask_scheduler", *options, "--scheduler-file", str(contact))
             latest_s = time.monotonic() + START_S
             while not self.scheduler:
                 assert self.processes[0].poll() is None, self.log()
@@ -63,8 +73,8 @@ class DaskCluster:
                 if contact.exists() and contact.read_text().strip().endswith("}"):
                     self.scheduler = json.loads(contact.read_text())["address"]
                 time.sleep(0.05)
-            for _ in range(self._n_workers):
-                self.add_worker()
+            for place in self._places[1:]:
+                self._add_worker(place)
             while self.log().count("Register worker") < self._n_workers:
                 assert time.monotonic() < latest_s, self.log()
                 time.sleep(0.05)
@@ -84,15 +94,15 @@ class DaskCluster:
         """The processes of the workers, in the order of their starts."""
         return self.processes[1:]
 
-    def add_worker(self) -> None:
-        """Start one more process of the cluster."""
-        options = ["--no-nanny", "--no-dashboard", "--nthreads", "1", "--host", "127.0.0.1"]
+    def _add_worker(self, place: Place) -> None:
+        options = ["--no-nanny", "--no-dashboard", "--nthreads", "1", "--host", place.address]
         folder = ["--local-directory", str(self.folder)]
-        self._start("dask_worker", self.scheduler, *options, *folder)
+        self._start(place, "dask_worker", self.scheduler, *options, *folder)
 
-    def _start(self, module: str, *options: str) -> None:
+    def _start(self, place: Place, module: str, *options: str) -> None:
         tls = ["--tls-ca-file", self.tls["authority"], "--tls-cert", self.tls["certificate"]]
-        command = [sys.executable, "-m", f"distributed.cli.{module}", *options, *tls, "--tls-key", self.tls["key"]]
+        program = [*place.prefix, sys.executable, "-m", f"distributed.cli.{module}"]
+        command = [*program, *options, *tls, "--tls-key", self.tls["key"]]
         with (self.folder / "log").open("ab") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.processes.append(process)

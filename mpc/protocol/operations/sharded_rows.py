@@ -6,8 +6,12 @@ In each lane one shard follows the other. For each attempt at a shard the member
 2. let it work, and tell each other how it ended: done, or not, and why;
 3. keep the attempt's part of the sum where everybody's worker is done, and forget it otherwise; then they begin anew.
 
+A lane whose workers fail again and again, or where a member has none, is given up: its shards are left to the members
+themselves. All learn that at the same attempt, from what they told each other.
+
 At the end each compares with every other one which attempt of which shard it has kept. So two members that follow the
-protocol have added parts of the same attempts, each shard once, or the job fails, whatever a third one told them.
+protocol have added parts of the same attempts, each shard once, and miss the same ones, or the job fails, whatever a
+third one told them.
 
 Privacy. At most t colluding members see of each attempt what t workers see: at most t shares of degree t of each value,
 which are uniform, dealt with keys of that attempt. Attempts are independent, so any number of them shows nothing.
@@ -37,7 +41,10 @@ SHARDS_STAGE = "shards"
 """How the names of these stages begin."""
 
 MAX_ATTEMPTS = 4
-"""At one shard; then the job fails, and names whose workers were lost."""
+"""At one shard; then its lane is given up."""
+
+MAX_WITHOUT_WORKER = 2
+"""Attempts at one shard in which a member had no worker; then the lane is given up. Each may take half a minute."""
 
 PATIENCE = 4
 """Deadlines that a member waits for another: a worker that takes the place of a lost one has to start."""
@@ -61,6 +68,8 @@ class _Ended(NamedTuple):
     end: End
     sum: ShardSum | None = None
     error: BaseException | None = None
+    all_had_workers: bool = True
+    """Whether each member named an address."""
 
 
 class ShardedRows:
@@ -80,17 +89,19 @@ class ShardedRows:
 
     async def sums(
         self, shards: Sequence[Shard], counting: NDArray[np.bool_] | None, on_sum: Callable[[int, ShardSum], None]
-    ) -> None:
-        """Have all shards summed.
+    ) -> tuple[Shard, ...]:
+        """Have all shards summed, if workers can be had.
 
         Args:
             shards: the partition (`mpc.protocol.shards.shards_of`), the same at all members.
             counting: which rows of the table count, shape (rows,); None where all do. Private.
             on_sum: given how many shards are done, and my part of the one that was done last.
 
+        Returns:
+            The shards that were given up, in the order of their rows, alike at all members. Nothing of them is summed.
+
         Raises:
-            WorkerLostError: workers of mine were lost too often.
-            PeerLostError: workers of another member were lost too often, or it ended the job.
+            PeerLostError: another member ended the job.
             PeerViolationError: a member has kept other attempts, or is out of step.
             PeerError: a member is silent or drops out; or a worker of its violates the protocol.
         """
@@ -99,16 +110,18 @@ class ShardedRows:
         async def run_lane(lane: int) -> None:
             for shard in shards[lane::n_lanes]:
                 part = await self._sum_of(lane, shard, counting)
+                if part is None:
+                    return
                 on_sum(len(self._kept), part)
 
         await run_together(*map(run_lane, range(min(n_lanes, len(shards)))))
         await self._compare()
+        return tuple(shard for shard in shards if shard.number not in self._kept)
 
-    async def _sum_of(self, lane: int, shard: Shard, counting: NDArray[np.bool_] | None) -> ShardSum:
-        """Return my part of a shard, of the first attempt that everybody has done."""
+    async def _sum_of(self, lane: int, shard: Shard, counting: NDArray[np.bool_] | None) -> ShardSum | None:
+        """Return my part of a shard, of the first attempt that everybody has done; None where it is given up."""
         of_shard = None if counting is None else counting[shard.start : shard.stop]
-        ends: dict[int, End] = {}
-        ended = _Ended(End.LOST)
+        n_without_worker = 0
         for number in range(MAX_ATTEMPTS):
             attempt = Attempt(self._session.job_id, self._session.binding, shard, number)
             run = self._workers.run_of(lane, attempt, of_shard)
@@ -127,14 +140,10 @@ class ShardedRows:
             if ended.sum is not None and not any(ends.values()):
                 self._kept[shard.number] = number
                 return ended.sum
-        if isinstance(ended.error, WorkerLostError):
-            raise ended.error
-        lost = [member for member, end in ends.items() if end is End.LOST]
-        if lost:
-            what = f"{self._session.names[lost[0]]} lost the workers of {MAX_ATTEMPTS} attempts at one part of the rows"
-            raise PeerLostError(lost[0], SHARDS_STAGE, what)
-        assert ended.error is not None or ends, "there is somebody whose attempt did not end well"
-        raise ended.error or PeerLostError(self._others[0], SHARDS_STAGE, "the workers do not reach each other")
+            n_without_worker += not ended.all_had_workers
+            if n_without_worker == MAX_WITHOUT_WORKER:
+                break
+        return None
 
     async def _attempt(self, lane: int, attempt: Attempt, run: ShardRun) -> _Ended:
         """Let a worker of mine work with those of the others, and return how that ended here."""
@@ -145,10 +154,10 @@ class ShardedRows:
             error = lost
         addresses = await self._addresses(lane, attempt, address)
         if error is not None:
-            return _Ended(End.LOST, error=error)
+            return _Ended(End.LOST, error=error, all_had_workers=False)
         if not all(addresses.values()):
             await run.abandon()
-            return _Ended(End.UNANSWERED)
+            return _Ended(End.UNANSWERED, all_had_workers=False)
         try:
             return _Ended(End.DONE, await run.work(addresses))
         except WorkerLostError as lost:

@@ -6,7 +6,7 @@ import pytest
 from mpc.errors import PeerError, PeerLostError, PeerSilentError, PeerViolationError
 from mpc.local.network import LocalNetwork, local_names
 from mpc.protocol.operations import sharded_rows
-from mpc.protocol.operations.sharded_rows import MAX_ATTEMPTS, ShardedRows
+from mpc.protocol.operations.sharded_rows import MAX_ATTEMPTS, MAX_WITHOUT_WORKER, ShardedRows
 from mpc.protocol.shards import Shard, ShardSum, WorkerLostError
 
 SHARDS = tuple(Shard(number, 10 * number, 10 * number + 10) for number in range(4))
@@ -107,14 +107,26 @@ async def test_a_shard_is_done_again_where_a_worker_lost_that_of_another_member(
     assert kept(sums) == everywhere([(0, 2), (1, 0), (2, 0), (3, 0)])
 
 
-async def test_the_job_fails_and_names_the_member_whose_workers_are_lost_again_and_again():
-    script = {("work", 2, number): WorkerLostError("gone") for number in range(MAX_ATTEMPTS)}
-    ends, _, sums = await run({2: script})
-    assert isinstance(ends[2], WorkerLostError)
-    for member in (1, 3):
-        assert isinstance(ends[member], PeerLostError)
-        assert ends[member].member == 2
-        assert (2, MAX_ATTEMPTS - 1) not in kept(sums)[member]
+@pytest.mark.parametrize(("when", "n_attempts"), [("work", MAX_ATTEMPTS), ("prepare", MAX_WITHOUT_WORKER)])
+async def test_a_lane_whose_workers_are_lost_again_and_again_is_left_to_the_members_themselves(when, n_attempts):
+    """Lane 0 has shards 0 and 2, lane 1 has 1 and 3. A worker that cannot be had is not asked for as often."""
+    network = LocalNetwork(local_names(3), deadline_s=5.0)
+    script = {(when, 1, number): WorkerLostError("gone") for number in range(MAX_ATTEMPTS)}
+    workers = {member: ScriptedWorkers(member, script if member == 2 else None) for member in MEMBERS}
+    given_up, done = {}, {member: [] for member in MEMBERS}
+
+    def part(member):
+        async def take_part(session):
+            sharded = ShardedRows(session, MEMBERS, workers[member])
+            given_up[member] = await sharded.sums(SHARDS, None, lambda _, one: done[member].append((0, one)))
+
+        return take_part
+
+    ends = await network.run({member: part(member) for member in MEMBERS})
+    assert ends == dict.fromkeys(MEMBERS)
+    assert given_up == everywhere((SHARDS[1], SHARDS[3]))
+    assert kept(done) == everywhere([(0, 0), (2, 0)])
+    assert [one.number for one in workers[1].prepared if one.shard.number in (1, 3)] == list(range(n_attempts))
 
 
 async def test_a_violation_is_not_tried_again():
