@@ -128,10 +128,10 @@ class Wide:
 def test_noise_of_many_columns_is_drawn_in_few_coordinates_and_says_the_same(monkeypatch):
     """Beside dense draws, of which there are enough to tell a tenth of the deviation."""
     wide = Wide(150, (40.0, 25.0, 8.0, 5.0))
-    monkeypatch.setattr("analyses.pca.spectrum._COORDINATES", 64)
-    monkeypatch.setattr("analyses.pca.spectrum._DRAWS_OF_WIDE", 400)
+    monkeypatch.setattr("analyses.pca.spectrum.COORDINATES", 64)
+    monkeypatch.setattr("analyses.pca.spectrum.DRAWS_OF_WIDE", 400)
     few = wide.errors()
-    monkeypatch.setattr("analyses.pca.spectrum._WIDE", 1000)
+    monkeypatch.setattr("analyses.pca.spectrum.WIDE", 1000)
     dense = wide.errors()
     errors = dense[1] * np.sqrt(1 / 120 + 1 / 400)
     assert (np.abs(few[0] - dense[0]) < 4 * errors).all()

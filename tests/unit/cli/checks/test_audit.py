@@ -114,8 +114,8 @@ SIMULATIONS = {
 """Simulations of all members in one process, with noise drawn for all of them at once: no service runs them."""
 
 
-NOT_NOISE = {("device/questions/survey.py", "_uniform")}
-"""Which round of a series a device answers in: a draw that hides no value."""
+NOT_NOISE = {("device/questions/survey.py", "_uniform"), ("analyses/second_moments/work.py", "party_s")}
+"""Which round of a series a device answers in, and what is drawn to see how long that takes: they hide no value."""
 
 SHARED = {"job", "rows", "second_moments"}
 """Folders of what several analyses stand on."""
