@@ -96,9 +96,9 @@ def plan_of(question: AnyQuestion, n_members: int | None = None) -> QuestionPlan
 
 
 def _of_persons(question: SurveyQuestion, n: int) -> QuestionPlan:
-    mechanism, ranges = question.inquiry.response, (question.range, *(other.range for other in question.others))
+    mechanism = question.inquiry.response
     assert isinstance(mechanism, SignResponse)
-    forecast = forecast_of_persons(mechanism, len(question.records), question.order, ranges, n)
+    forecast = forecast_of_persons(mechanism, len(question.records), question.order, question.ranges, n)
     return QuestionPlan(n, forecast, question.privacy_report(n))
 
 

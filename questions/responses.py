@@ -24,7 +24,7 @@ from analyses.distribution.inquiry import DistributionParams, Inquiry, Range, me
 from analyses.distribution.methods import Answered, takes_choices
 from analyses.distribution.shuffled import analyst_view
 from analyses.job.job import Delta, Epsilon, JobError, Name, PublicModel
-from analyses.pattern_count.persons import MAX_ORDER, MAX_RECORDS
+from analyses.pattern_count.persons import MAX_ORDER, MAX_RECORDS, PersonTally, described
 from analyses.rows.grid import Grid
 from dp.cost.accounting import CalibrationError
 from dp.cost.job_cost import JobCost
@@ -39,7 +39,6 @@ from questions.question import Asked, Question
 
 if TYPE_CHECKING:
     from analyses.distribution.estimates.tally import Tally
-    from analyses.pattern_count.persons import PersonTally
 
 MAX_RESPONSES = 10_000_000
 """Largest number of responses of one survey."""
@@ -183,6 +182,11 @@ class SurveyQuestion(DistributionParams, Question):
         return (self.record, *(other.record for other in self.others))
 
     @property
+    def ranges(self) -> tuple[Range, ...]:
+        """Range of each of `records`."""
+        return (self.range, *(other.range for other in self.others))
+
+    @property
     def epsilon_of_person(self) -> float:
         """What all responses about one person cost together, at delta 0: they are drawn independently, one a record."""
         return len(self.records) * self.inquiry.odds.pure_epsilon
@@ -211,8 +215,7 @@ class SurveyQuestion(DistributionParams, Question):
             return self
         _, place = self.respondent(name)
         alone = {"analysis": "distribution", "record": self.records[place], "others": (), "order": 2}
-        ranges = (self.range, *(other.range for other in self.others))
-        return SurveyQuestion.model_validate(self.model_dump() | alone | {"range": ranges[place]})
+        return SurveyQuestion.model_validate(self.model_dump() | alone | {"range": self.ranges[place]})
 
     def cost(self) -> JobCost:
         """Return what one response costs, for a device's ledger; it withstands all other devices together."""
@@ -358,19 +361,15 @@ def result_of(asked: AskedQuestion, tally: "Tally") -> dict[str, Any]:
     return {**found, "record": question.record, "responses": n, "privacy": question.privacy_report(n)}
 
 
-def patterns_of(asked: AskedQuestion, tally: "PersonTally", n_responses: int) -> dict[str, Any]:
+def patterns_of(asked: AskedQuestion, tally: PersonTally) -> dict[str, Any]:
     """Return what responses of devices of the same persons say; see `analyses.pattern_count.persons.described`.
 
     Args:
         asked: a question about several records.
         tally: all persons that have answered about some of them, at least one.
-        n_responses: how many responses they have given.
     """
-    from analyses.pattern_count.persons import described
-
     question, mechanism = asked.question, asked.question.inquiry.response
     assert isinstance(mechanism, SignResponse)
-    ranges = (question.range, *(other.range for other in question.others))
-    found = described(mechanism, tally.counts, question.records, ranges, question.order)
-    of_all = {"record": ", ".join(question.records), "responses": n_responses, "method": question.method}
-    return {**found, **of_all, "privacy": question.privacy_report(n_responses)}
+    found = described(mechanism, tally.counts, question.records, question.ranges, question.order)
+    of_all = {"record": ", ".join(question.records), "responses": tally.n_responses, "method": question.method}
+    return {**found, **of_all, "privacy": question.privacy_report(tally.n_responses)}

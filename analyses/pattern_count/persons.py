@@ -50,12 +50,14 @@ class PersonTally:
 
     Attributes:
         counts: shape (4,) * m: 0 stands for no response, 1 + the output else.
+        n_responses: number of responses.
     """
 
     def __init__(self, n_records: int) -> None:
         self._shape = (_KINDS,) * n_records
         self._flat = np.zeros(_KINDS**n_records, dtype=np.int64)
         self._person, self._cell = "", 0
+        self.n_responses = 0
 
     @property
     def counts(self) -> Integers:
@@ -71,6 +73,7 @@ class PersonTally:
             responses: outputs, shape (n,).
         """
         n_records = len(self._shape)
+        self.n_responses += len(respondents)
         for (person, place), response in zip(respondents, responses.tolist(), strict=True):
             if person != self._person:
                 self._close()

@@ -55,15 +55,12 @@ class Surveys(AnsweredHost):
 
     def _estimate(self, one: OpenOne, stored: StoredQuestion) -> tuple[str, str]:
         asked, question, number = one.asked, one.question, stored.number
-        if question.others and (n_responses := self._store.n_answers(number)) > 0:
-            people = PersonTally(len(question.records))
+        tally = PersonTally(len(question.records)) if question.others else tally_of(question.inquiry.response)
+        if isinstance(tally, PersonTally):
             for names, responses in self._store.responses(number):  # by name, so those of a person are neighbours
-                people.add([question.respondent(name) for name in names], responses)
-            return self._told(patterns_of(asked, people, n_responses), stored), ""
-        inquiry = question.inquiry
-        tally = tally_of(inquiry.response)
-        if isinstance(tally, CountedTally):
-            tally.add_counts(self._store.counts(number, inquiry.n_outputs))
+                tally.add([question.respondent(name) for name in names], responses)
+        elif isinstance(tally, CountedTally):
+            tally.add_counts(self._store.counts(number, question.inquiry.n_outputs))
         else:
             for names, responses in self._store.responses(number):
                 tally.add(responses, asked.choices(names))
@@ -71,9 +68,6 @@ class Surveys(AnsweredHost):
             refused = in_words(counted(one.refused.values()))
             text = f"no device answered; {refused}" if refused else "no device answered"
             return "", coded(text, code="no-device-answered")
-        return self._told(result_of(asked, tally), stored), ""
-
-    @staticmethod
-    def _told(result: dict[str, Any], stored: StoredQuestion) -> str:
+        result = patterns_of(asked, tally) if isinstance(tally, PersonTally) else result_of(asked, tally)
         more = {"question": stored.question_id.hex(), "contradictions": stored.n_contradictions}
-        return json.dumps({**result, **more}, allow_nan=False)
+        return json.dumps({**result, **more}, allow_nan=False), ""
