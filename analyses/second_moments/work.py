@@ -12,17 +12,18 @@ import numpy as np
 
 from analyses.job.distance import Work
 from analyses.job.plan import Plan, matches_in_secret
+from analyses.rows.joint_computation import ROWS_PER_BLOCK
 from analyses.second_moments.gram_plan import GramPlan
 from dp.draw.skellam import sample_skellam
 from entropy import KeyStream, SystemEntropy
 from mpc.arithmetic.field import ResidueField
-from mpc.arithmetic.gram import GramAccumulator, n_entries
+from mpc.arithmetic.gram import PANEL_ROWS, GramAccumulator, n_entries
 from mpc.arithmetic.shamir import ShamirScheme
 
 WORD = 8
 
-BLOCK_ROWS, BLOCKS, PANEL_ROWS = 4096, 3, 3 * 384
-"""Rows of a block, blocks whose shares are in memory, and rows of float64 numbers that are multiplied at once."""
+BLOCKS, PANELS = 3, 3
+"""Blocks whose shares are in memory, and panels of float64 numbers that are multiplied at once."""
 
 OWN_COPIES, TRIANGLES = 4, 5
 """Copies of a block of one's own columns on their way to shares; of the triangle on its way to the coordinator."""
@@ -53,10 +54,10 @@ def party_bytes(plan: GramPlan, n_rows: int) -> int:
     """Return the memory of the party that brings most columns, beyond what it takes at rest, its values included."""
     n, width = plan.n_row_columns, max(plan.widths.values())
     field = ResidueField(plan.n_primes)
-    in_block = min(n_rows, BLOCK_ROWS) * WORD * field.n_words
-    sums = WORD * (len(field.primes) * n * n + PANEL_ROWS * n)
+    in_block = min(n_rows, ROWS_PER_BLOCK) * WORD * field.n_words
+    sums = WORD * (len(field.primes) * n * n + PANELS * PANEL_ROWS * n)
     triangle = WORD * field.n_words * n_entries(n)
-    multiplying = min(BLOCKS, -(-n_rows // BLOCK_ROWS)) * in_block * n + OWN_COPIES * in_block * width + triangle
+    multiplying = min(BLOCKS, -(-n_rows // ROWS_PER_BLOCK)) * in_block * n + OWN_COPIES * in_block * width + triangle
     return REST_BYTES + WORD * n_rows * width + sums + max(multiplying, TRIANGLES * triangle)
 
 

@@ -19,7 +19,7 @@ from mpc.arithmetic.kernels import MAX_COLLECTED_PRODUCTS, RESIDUES_PER_WORD
 from mpc.arithmetic.words import Words
 from mpc.errors import LocalFaultError, ShapeError
 
-_PANEL_ROWS = 384
+PANEL_ROWS = 384
 """Rows unpacked and multiplied at once: OpenBLAS's own panel depth for float64; 100 columns stay in the cache."""
 
 _ENTRY_ROWS = 64
@@ -44,7 +44,7 @@ class GramAccumulator:
         self._n_columns = n_columns
         # Row-major storage of the transposes: BLAS is column-major, and fills the upper triangle of what it sees.
         self._sums = np.zeros((len(field.primes), n_columns, n_columns))
-        self._panel = np.empty((RESIDUES_PER_WORD, _PANEL_ROWS, n_columns))
+        self._panel = np.empty((RESIDUES_PER_WORD, PANEL_ROWS, n_columns))
         self._collected = 0
 
     def add_rows(self, blocks: Sequence[Words]) -> None:
@@ -61,8 +61,8 @@ class GramAccumulator:
         """
         n_rows = self._check(blocks)
         rows = [[np.ascontiguousarray(words) for words in block] for block in blocks]
-        for start in range(0, n_rows, _PANEL_ROWS):
-            n_panel = min(_PANEL_ROWS, n_rows - start)
+        for start in range(0, n_rows, PANEL_ROWS):
+            n_panel = min(PANEL_ROWS, n_rows - start)
             if self._collected + n_panel > MAX_COLLECTED_PRODUCTS:
                 self._reduce()
             for word in range(self._field.n_words):
