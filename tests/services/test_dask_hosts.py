@@ -4,17 +4,15 @@ import json
 import re
 import shutil
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
-import numpy as np
 import pytest
 from commands import moiety
 from dask_clusters import DaskCluster, Place
-from deadlines import GENEROUS_S
+from deadlines import wait_until
 from hosts import Hosts, are_allowed
-from worked_jobs import BOUNDS, N_WORKERS, OWNERS, local_tables, values_of
+from worked_jobs import N_WORKERS, OWNERS, assert_sums_right, local_tables
 
 from demo.loopback import toml
 
@@ -85,23 +83,8 @@ def write_job(acme, title):
 
 
 def assert_right(answer):
-    """The opened matrix is that of the joint table, but for noise and rounding of a few rows."""
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    result = json.loads(answer.stdout)["result"]
-    vectors = np.array(result["components"])
-    opened = (vectors.T * np.array(result["eigenvalues"])) @ vectors
-    lower, upper = BOUNDS
-    blocks = [values_of(seed, width, N_ROWS) for seed, width in enumerate(OWNERS.values())]
-    scaled = np.clip((np.hstack(blocks) - lower) / (upper - lower), 0.0, 1.0)
-    assert np.abs(opened - scaled.T @ scaled).max() < N_ROWS / 1000
-
-
-def until(condition):
-    latest_s = time.monotonic() + GENEROUS_S
-    while not (found := condition()):
-        assert time.monotonic() < latest_s, "it does not come"
-        time.sleep(0.05)
-    return found
+    assert_sums_right(json.loads(answer.stdout)["result"], N_ROWS)
 
 
 def test_jobs_go_on_where_the_host_of_a_worker_or_a_scheduler_is_lost(tmp_path):
@@ -125,7 +108,7 @@ def test_jobs_go_on_where_the_host_of_a_worker_or_a_scheduler_is_lost(tmp_path):
         for name in MEMBERS:
             role = "party" if name in OWNERS else "coordinator"
             hosts.start(name, acme / name, [role, "serve", "--config", f"{role}.toml"], tmp_path / f"{name}.log")
-        until(lambda: all(READY.search((tmp_path / f"{name}.log").read_text()) for name in MEMBERS))
+        wait_until(lambda: all(READY.search((tmp_path / f"{name}.log").read_text()) for name in MEMBERS))
         asking = stack.enter_context(ThreadPoolExecutor(1))
 
         def ask(title):
@@ -140,12 +123,12 @@ def test_jobs_go_on_where_the_host_of_a_worker_or_a_scheduler_is_lost(tmp_path):
         assert n_worked() == dict.fromkeys(OWNERS, N_WORKERS)
 
         answer = ask("without-a-host")
-        until(lambda: min(n_worked().values()) > N_WORKERS)
+        wait_until(lambda: min(n_worked().values()) > N_WORKERS)
         subprocess.run([*hosts.on("bank-1"), "ip", "link", "set", "eth0", "down"], check=True)
         assert_right(answer.result())
 
         answer, before = ask("without-a-scheduler"), n_worked()["telco"]
-        until(lambda: n_worked()["telco"] > before)
+        wait_until(lambda: n_worked()["telco"] > before)
         clusters["telco"].processes[0].kill()
         assert_right(answer.result())
         assert_right(ask("still-without-it").result())

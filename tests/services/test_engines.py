@@ -4,23 +4,22 @@ import asyncio
 import os
 import re
 import signal
-import time
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
-from deadlines import GENEROUS_S
-from federation import BOUNDS, Analyst, pca_job, result_of
+from deadlines import GENEROUS_S, wait_until
+from federation import Analyst, pca_job, result_of
 from forked_services import ForkedDeployment
 from worked_jobs import (
     N_ROWS,
     N_WORKERS,
     OUTSIDE,
     OWNERS,
+    assert_sums_right,
     certified_workers,
     local_tables,
     processes_of,
-    values_of,
     worker_tls,
 )
 from workers import Setting
@@ -39,24 +38,6 @@ EPSILON = 50.0
 def job_of(**changes):
     fields = {"privacy": {"epsilon": EPSILON, "delta": 1e-7}, "deadline_s": GENEROUS_S, "parameters": PARAMETERS}
     return pca_job(tuple(OWNERS), **fields, **changes)
-
-
-def exact(n_rows=N_ROWS):
-    """X^T X of the joint table, each column scaled to a range of length 1 and clipped, of a lower bound of 0."""
-    lower, upper = BOUNDS
-    blocks = [values_of(seed, width, n_rows) for seed, width in enumerate(OWNERS.values())]
-    scaled = np.clip((np.hstack(blocks) - lower) / (upper - lower), 0.0, 1.0)
-    return scaled.T @ scaled
-
-
-def opened(result):
-    values, vectors = np.array(result["eigenvalues"]), np.array(result["components"])
-    return (vectors.T * values) @ vectors
-
-
-def assert_right(result, n_rows=N_ROWS):
-    """The opened matrix is that of the joint table, but for noise and rounding of a few rows."""
-    assert np.abs(opened(result) - exact(n_rows)).max() < n_rows / 1000
 
 
 def assert_paid_once(report):
@@ -86,14 +67,6 @@ def shards_of(deployment, party, view):
     return [n_bytes // (17 * (len(OWNERS) - 1)) for n_bytes in sent]
 
 
-def until(condition):
-    latest_s = time.monotonic() + GENEROUS_S
-    while not (found := condition()):
-        assert time.monotonic() < latest_s, "it does not come"
-        time.sleep(0.01)
-    return found
-
-
 def worker_pids(deployment, party):
     """Return the processes of a party's workers, the last ones that it has started."""
     log = deployment.log_path(party).read_text()
@@ -104,7 +77,7 @@ def test_a_party_with_threads_makes_all_parties_work_alone(tmp_path):
     engines = {"bank": processes_of("bank"), "hospital": None, "telco": processes_of("telco")}
     with federation(tmp_path, engines) as (deployment, analyst):
         view = run(analyst)
-        assert_right(result_of(view))
+        assert_sums_right(result_of(view))
         assert shards_of(deployment, "bank", view) == [0, 0]
 
 
@@ -116,18 +89,18 @@ def test_a_worker_that_is_killed_is_replaced_and_the_job_is_paid_once(tmp_path):
     n_rows = 399_999
     with federation(tmp_path, {owner: processes_of(owner) for owner in OWNERS}, n_rows) as (deployment, analyst):
         log = deployment.log_path("hospital")
-        until(lambda: len(worker_pids(deployment, "hospital")) == N_WORKERS)
+        wait_until(lambda: len(worker_pids(deployment, "hospital")) == N_WORKERS)
         job_id = analyst.submit(job_of())
-        until(lambda: "a worker begins" in log.read_text())
+        wait_until(lambda: "a worker begins" in log.read_text())
         os.kill(worker_pids(deployment, "hospital")[0], signal.SIGKILL)
         view = analyst.wait(job_id, timeout_s=GENEROUS_S)
-        assert_right(result_of(view), n_rows)
+        assert_sums_right(result_of(view), n_rows)
         for owner in OWNERS:
             report = deployment.report(owner, view.job_id)
             assert_paid_once(report)
             assert report["clipped_values"]["x0"] == OUTSIDE
         view = run(analyst)
-        assert_right(result_of(view), n_rows)
+        assert_sums_right(result_of(view), n_rows)
         assert shards_of(deployment, "bank", view) == [1, 1]
         assert deployment.report("bank", view.job_id)["rows"] == n_rows
         assert '"workers":2' in view.plan_json
@@ -138,7 +111,7 @@ def test_a_worker_that_is_killed_is_replaced_and_the_job_is_paid_once(tmp_path):
 def test_workers_of_parties_that_only_dial_out_share_the_rows_by_the_relay(tmp_path):
     with federation(tmp_path, {o: processes_of(o) for o in OWNERS}, dial_out=tuple(OWNERS)) as (deployment, analyst):
         view = run(analyst)
-        assert_right(result_of(view))
+        assert_sums_right(result_of(view))
         assert shards_of(deployment, "bank", view) == [1, 1]
         for owner in OWNERS:
             assert_paid_once(deployment.report(owner, view.job_id))
@@ -205,7 +178,7 @@ def test_a_worker_of_a_cluster_that_is_killed_leaves_its_shard_to_another_one(tm
     with clustered(tmp_path, n_rows) as (deployment, analyst, clusters):
         cluster = clusters["hospital"]
         view = run(analyst)
-        assert_right(result_of(view), n_rows)
+        assert_sums_right(result_of(view), n_rows)
         assert shards_of(deployment, "bank", view) == [1, 1]
         for owner in OWNERS:
             assert clusters[owner].log().count(works) == N_WORKERS
@@ -213,11 +186,11 @@ def test_a_worker_of_a_cluster_that_is_killed_leaves_its_shard_to_another_one(tm
             assert report["clipped_values"]["x0"] == OUTSIDE
             assert_paid_once(report)
         job_id = analyst.submit(job_of())
-        until(lambda: cluster.log().count(works) > N_WORKERS)
+        wait_until(lambda: cluster.log().count(works) > N_WORKERS)
         cluster.workers[0].send_signal(signal.SIGKILL)
         cluster.workers[0].wait()
         view = analyst.wait(job_id, timeout_s=GENEROUS_S)
-        assert_right(result_of(view), n_rows)
+        assert_sums_right(result_of(view), n_rows)
         assert result_of(run(analyst))  # one worker is left for both parts
         for owner in OWNERS:  # two jobs cost less than twice as much as one, and three more
             assert EPSILON < deployment.report(owner, job_id)["budget"]["spent_epsilon"] <= 2 * EPSILON

@@ -4,7 +4,7 @@ import threading
 import time
 
 import pytest
-from deadlines import GENEROUS_S
+from deadlines import GENEROUS_S, wait_until
 from leases import HandClock, lease_on, let_it_lapse
 from pydantic import SecretStr
 
@@ -213,13 +213,6 @@ def test_the_password_comes_from_a_file_or_the_environment(tmp_path, monkeypatch
     for place in ({"password_file": tmp_path / "absent"}, {"password_variable": "ABSENT_PASSWORD"}):
         with pytest.raises(DatabaseError, match="of the password of the jobs' database is"):
             JobDatabase(SecretStr(url), **place).connect()
-
-
-def wait_until(is_so):
-    deadline = time.monotonic() + GENEROUS_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def set_clock_wrong(url, column, value):

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pandas
 import polars
 import pytest
 from child_processes import child_environ
-from deadlines import GENEROUS_S
+from deadlines import wait_until
 
 from demo.local_deployment import DeploymentError
 from moiety import PCA, PatternCount, Table, local_federation
@@ -108,13 +107,6 @@ def services_of(folder):
         except OSError:
             continue
     return found
-
-
-def wait_until(is_so):
-    end = time.monotonic() + GENEROUS_S
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 @pytest.mark.slow  # `test_client_page.py` starts one too, and `no_process_is_left` sees that it ends

@@ -4,12 +4,12 @@ import re
 import signal
 
 import pytest
-from deadlines import GENEROUS_S
+from deadlines import GENEROUS_S, wait_until
 from dying_coordinator import DIES_AT
 from federation import Analyst, jobs_paid, tables_of
 from postgres import schema_of_its_own
 from takeovers import JOB, PARTIES, VALUES, WHOLE, check_result, steps
-from two_coordinators import NAMES, TwoCoordinators, until
+from two_coordinators import NAMES, TwoCoordinators
 
 from coordinator.leading.lease import LOST_EXIT_CODE
 from service.errors import UnreachableError
@@ -72,7 +72,7 @@ def test_what_parties_would_send_to_the_old_leader_goes_to_the_new_one_however_l
     deployment.until_ended(leader, job_id)
     logs = [deployment.log_path(party) for party in PARTIES]
     back = f'"job": "{job_id}".*the coordinator is back, and is sent all again'
-    until(lambda: all(re.search(back, log.read_text()) for log in logs))
+    wait_until(lambda: all(re.search(back, log.read_text()) for log in logs))
     deployment.move_address(leader)
     check_result(Analyst(deployment).wait(job_id, timeout_s=GENEROUS_S))
     assert paid(deployment) == {name: n + 1 for name, n in before.items()}
@@ -86,7 +86,7 @@ def test_a_leader_that_comes_back_while_the_other_runs_its_job_does_not_disturb_
     deployment.end_at("telco in multiply", stop=True)
     job_id = Analyst(deployment).submit(JOB)
     deployment.until_ended(leader, job_id)
-    until(lambda: deployment.leader() != leader)
+    wait_until(lambda: deployment.leader() != leader)
     deployment.send_signal(leader, signal.SIGCONT)
     assert deployment.processes[leader].wait(GENEROUS_S) == LOST_EXIT_CODE
     deployment.move_address(leader)
@@ -99,7 +99,7 @@ def test_a_leader_that_comes_back_while_the_other_runs_its_job_does_not_disturb_
 def test_who_stands_by_refuses_calls_and_says_who_leads(deployment):
     leader = deployment.leader()
     (other,) = set(NAMES) - {leader}
-    until(lambda: f'"leader": "{leader}"' in deployment.log_path(other).read_text())
+    wait_until(lambda: f'"leader": "{leader}"' in deployment.log_path(other).read_text())
     deployment.relay.lead_to(deployment.addresses[other])
     with pytest.raises(UnreachableError, match=f"this coordinator stands by: {leader} leads") as refused:
         Analyst(deployment).submit(JOB)
@@ -112,7 +112,7 @@ def test_a_leader_that_ends_in_order_leaves_its_jobs_to_the_other(deployment):
     before, leader = paid(deployment), deployment.leader()
     analyst = Analyst(deployment)
     jobs = [analyst.submit(JOB.model_copy(update={"title": f"number {i}"})) for i in range(4)]
-    until(lambda: deployment.job(jobs[0])[0][0] not in ("SUBMITTED", "PROPOSED"))
+    wait_until(lambda: deployment.job(jobs[0])[0][0] not in ("SUBMITTED", "PROPOSED"))
     deployment.send_signal(leader, signal.SIGTERM)
     assert deployment.processes[leader].wait(GENEROUS_S) == 0
     deployment.move_address(leader)

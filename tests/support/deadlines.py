@@ -2,10 +2,13 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 from unittest import mock
+
+T = TypeVar("T")
 
 GENEROUS_S = 300.0
 """A limit that no test expects to pass. A test that hangs fails after it."""
@@ -14,7 +17,7 @@ SKIPPED_S = 600.0
 """A deadline that a test expects to pass: it does so at once, as soon as only those are waited for who stay silent."""
 
 LOOK_S = 0.01
-"""How often a test looks whether only the silent ones are waited for."""
+"""How often a test looks for what tells nobody of itself."""
 
 
 _ENTERED = asyncio.timeouts._State.ENTERED  # type: ignore[attr-defined]
@@ -45,6 +48,15 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(GENEROUS_S):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(LOOK_S)
+
+
+def wait_until(is_so: Callable[[], T]) -> T:
+    """Wait for what is true in the end, and return it; for tests without an event loop."""
+    latest_s = time.monotonic() + GENEROUS_S
+    while not (found := is_so()):
+        assert time.monotonic() < latest_s, "it does not come"
+        time.sleep(LOOK_S)
+    return found
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
-from deadlines import GENEROUS_S
+from deadlines import GENEROUS_S, wait_until
 from dying_coordinator import STOP
 from forked_services import ForkedDeployment
 from relays import Relay
@@ -20,15 +20,6 @@ from demo.loopback import loopback_addresses
 NAMES = ("coordinator-1", "coordinator-2")
 LEASE_S = 4.0
 """Renewed five times as often. Where a machine is so slow that a leader loses it, the other one goes on."""
-
-
-def until(is_so):
-    """Wait for what is true in the end, and return it."""
-    deadline = time.monotonic() + GENEROUS_S
-    while not (found := is_so()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
 
 
 @dataclass
@@ -82,7 +73,7 @@ class TwoCoordinators(ForkedDeployment):
     def leader(self):
         """Return who leads, once somebody does."""
         query = "SELECT holder FROM coordinator_leader WHERE lapses_at > clock_timestamp()"
-        return until(lambda: self.execute(query))[0][0]
+        return wait_until(lambda: self.execute(query))[0][0]
 
     def stopped(self):
         """Return the coordinator that a signal has stopped: on a slow machine not always the one that led before."""
@@ -108,9 +99,9 @@ class TwoCoordinators(ForkedDeployment):
 
     def until_taken_over(self, before):
         """Wait until another coordinator leads than before, and return its name."""
-        until(lambda: self.leader() != before)
+        wait_until(lambda: self.leader() != before)
         after = self.leader()
-        until(lambda: '"event": "coordinator is ready"' in self.log_path(after).read_text())
+        wait_until(lambda: '"event": "coordinator is ready"' in self.log_path(after).read_text())
         return after
 
     def move_address(self, before):

@@ -1,6 +1,7 @@
 """Federations whose parties have workers, and tables large enough that workers are used."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -51,3 +52,15 @@ def worker_tls(owner: str) -> dict[str, str]:
 def processes_of(owner: str, n_workers: int = N_WORKERS) -> dict:
     """The section `[engine]` of a party whose workers are processes."""
     return {"kind": "processes", "workers": n_workers, "tls": worker_tls(owner)}
+
+
+def assert_sums_right(result: dict[str, Any], n_rows: int = N_ROWS) -> None:
+    """The matrix that a result of all components states is that of the joint table, but for noise and rounding.
+
+    That is X^T X, each column scaled to a range of length 1 and clipped, of a lower bound of 0.
+    """
+    values, vectors = np.array(result["eigenvalues"]), np.array(result["components"])
+    lower, upper = BOUNDS
+    blocks = [values_of(seed, width, n_rows) for seed, width in enumerate(OWNERS.values())]
+    scaled = np.clip((np.hstack(blocks) - lower) / (upper - lower), 0.0, 1.0)
+    assert np.abs((vectors.T * values) @ vectors - scaled.T @ scaled).max() < n_rows / 1000
