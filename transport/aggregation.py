@@ -139,14 +139,14 @@ class Rounds(Protocol):
         """
 
     async def wait(self, caller: Identity, round_id: RoundId, step: RoundStep, patience_s: float) -> None:
-        """Wait until `fetch` returns without waiting, or `patience_s` is over; nothing is made or kept for the caller.
+        """Wait until something is `due`, or `patience_s` is over; nothing is made or kept for the caller.
 
         Raises:
             NotAllowedError: the caller is no member of sums here.
         """
 
-    async def fetch(self, caller: Identity, round_id: RoundId, step: RoundStep, patience_s: float) -> ToMembers | None:
-        """Return the next message for a member, or None if it is still unknown after `patience_s`.
+    def due(self, caller: Identity, round_id: RoundId, step: RoundStep) -> ToMembers | None:
+        """Return the next message for a member, or None while it is unknown.
 
         Raises:
             NotAllowedError: the caller is no member of sums here.
@@ -355,7 +355,7 @@ class AggregationService(AggregationServicer):
         with self.calls.fetch(caller):
             await self._rounds.wait(caller, round_id, step, patience_s())
         async with self._sending:
-            for chunk in self._chunks(await self._rounds.fetch(caller, round_id, step, 0.0)):
+            for chunk in self._chunks(self._rounds.due(caller, round_id, step)):
                 yield chunk
 
     async def _take(

@@ -176,13 +176,6 @@ class HostedRound:
         while step not in self._due and self._ended is None:
             await self._handed_out[step].wait()
 
-    async def fetch(self, name: str, step: RoundStep) -> ToMembers:
-        """Wait for what is due to a member at a step."""
-        await self.wait(step)
-        message = self.due(name, step)
-        assert message is not None
-        return message
-
     async def compute(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """See `mpc.secagg.drive.CoordinatorLink`: in a thread, one call at a time."""
         async with self._turn:
@@ -295,35 +288,30 @@ class HostedRounds:
         name = self._name_of(caller)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
-                if step is RoundStep.INVITATION:
-                    await self._invitation(name, round_id)
-                else:
+                if step is not RoundStep.INVITATION:
                     await self._known(round_id, name).wait(step)
+                    return
+                while self._invitation(name, round_id) is None:
+                    await self._new.wait()
 
-    async def fetch(self, caller: Identity, round_id: RoundId, step: RoundStep, patience_s: float) -> ToMembers | None:
+    def due(self, caller: Identity, round_id: RoundId, step: RoundStep) -> ToMembers | None:
         """See `transport.aggregation.Rounds`."""
         name = self._name_of(caller)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience_s):
-                if step is RoundStep.INVITATION:
-                    return await self._invitation(name, round_id)
-                return await self._known(round_id, name).fetch(name, step)
-        return None
+        if step is RoundStep.INVITATION:
+            return self._invitation(name, round_id)
+        return self._known(round_id, name).due(name, step)
 
-    async def _invitation(self, name: str, last: RoundId) -> ToMembers:
-        """Wait for a round that began after `last`, so that a member is invited to each round only once.
+    def _invitation(self, name: str, last: RoundId) -> ToMembers | None:
+        """Return that to a round that began after `last`, so that a member is invited to each round only once.
 
         The call may be repeated and then returns the same round. A caller that names no round, or an unknown one, is
         invited to all open rounds in their order.
         """
-        while True:
-            after = self._places.get(last, -1)
-            for round_id, hosted in self._rounds.items():
-                if self._places.get(round_id, 0) > after and hosted.invites(name):
-                    message = hosted.due(name, RoundStep.INVITATION)
-                    assert message is not None
-                    return message
-            await self._new.wait()
+        after = self._places.get(last, -1)
+        for round_id, hosted in self._rounds.items():
+            if self._places.get(round_id, 0) > after and hosted.invites(name):
+                return hosted.due(name, RoundStep.INVITATION)
+        return None
 
     def check_caller(self, caller: Identity) -> None:
         """Refuse callers that are not members of masked sums here.

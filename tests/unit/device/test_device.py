@@ -127,8 +127,8 @@ class InProcess:
         self.rounds, self.seen, self.has_seen = rounds, [], asyncio.Condition()
 
     async def fetch(self, step, last=NO_ROUND):
-        while (message := await self.rounds.fetch(MEMBERS[0], last, step, 60.0)) is None:
-            pass
+        while (message := self.rounds.due(MEMBERS[0], last, step)) is None:
+            await self.rounds.wait(MEMBERS[0], last, step, 60.0)
         async with self.has_seen:
             self.seen.append(message.round_id.session)
             self.has_seen.notify_all()
@@ -199,7 +199,8 @@ async def test_the_same_question_has_the_same_invitation_and_strangers_to_it_hea
         await asyncio.sleep(0)
 
         async def after(last):
-            message = await rounds.fetch(MEMBERS[0], last, RoundStep.INVITATION, 0.05)
+            await rounds.wait(MEMBERS[0], last, RoundStep.INVITATION, 0.05)
+            message = rounds.due(MEMBERS[0], last, RoundStep.INVITATION)
             return None if message is None else message.round_id.session
 
         for _ in range(2):

@@ -300,7 +300,7 @@ class SaysTheSameToAll(KnowsAnn):
     async def wait(self, caller, round_id, step, patience_s):
         """What anybody asks for is there."""
 
-    async def fetch(self, caller, round_id, step, patience_s):
+    def due(self, caller, round_id, step):
         self.n_made += 1
         return self.members if step is RoundStep.MEMBERS else self.deliveries[round_id.number]
 

@@ -38,7 +38,13 @@ async def hosted_up_to_the_vectors(sent):
 
 async def told(hosted, step):
     async with asyncio.timeout(PATIENCE_S):
-        await hosted.fetch("party-1", step)
+        await hosted.wait(step)
+        return hosted.due("party-1", step)
+
+
+async def invitation(rounds, last):
+    await rounds.wait(PARTY, last, RoundStep.INVITATION, PATIENCE_S)
+    return rounds.due(PARTY, last, RoundStep.INVITATION)
 
 
 async def opened(hosted, running, sent):
@@ -104,9 +110,11 @@ async def test_a_caller_is_its_role_and_its_name(sent):
             await rounds.receive(stranger, advertisement)
         for step in (RoundStep.INVITATION, RoundStep.MEMBERS):
             with pytest.raises(NotAllowedError, match="is not a member"):
-                await rounds.fetch(stranger, round_id, step, 0.0)
+                await rounds.wait(stranger, round_id, step, 0.0)
+            with pytest.raises(NotAllowedError, match="is not a member"):
+                rounds.due(stranger, round_id, step)
     await rounds.receive(PARTY, advertisement)
-    assert (await rounds.fetch(PARTY, NO_ROUND, RoundStep.INVITATION, PATIENCE_S)).round_id == round_id
+    assert (await invitation(rounds, NO_ROUND)).round_id == round_id
     running.cancel()
 
 
@@ -118,13 +126,13 @@ async def test_a_round_waits_where_too_many_run_as_its_members_may_have_paid_for
         asyncio.create_task(rounds.run(HostedRound(config, PUBLIC_INPUT, STAGE_S)))
         for config in (sent.config, make_config(round_id=next_id))
     )
-    invited = await rounds.fetch(PARTY, NO_ROUND, RoundStep.INVITATION, PATIENCE_S)
+    invited = await invitation(rounds, NO_ROUND)
     assert invited.round_id == sent.config.round_id
     with pytest.raises(TooMuchError, match="1 masked sums run here already"):
         rounds.check_room()
     assert not second.done()
     first.cancel()
-    invited = await rounds.fetch(PARTY, sent.config.round_id, RoundStep.INVITATION, PATIENCE_S)
+    invited = await invitation(rounds, sent.config.round_id)
     assert invited.round_id == next_id
     second.cancel()
 
@@ -162,7 +170,7 @@ async def test_who_waits_is_woken_once_whatever_others_say(sent, monkeypatch):
     hosted = HostedRound(sent.config, PUBLIC_INPUT, STAGE_S)
     running = asyncio.create_task(hosted.run())
     await hosted.receive("party-1", sent.advertisements[1])
-    waiting = asyncio.create_task(hosted.fetch("party-1", RoundStep.MEMBERS))
+    waiting = asyncio.create_task(told(hosted, RoundStep.MEMBERS))
     for member in (2, 3, 4, 5):
         await hosted.receive(f"party-{member}", sent.advertisements[member])
         await asyncio.sleep(0)
