@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from deadlines import GENEROUS_S
+from deadlines import GENEROUS_S, wait_until
 from dying_coordinator import DIES_AT
-from two_coordinators import TwoAddresses, until
+from two_coordinators import TwoAddresses
 
 from demo.devices.deployment import ROSTER, _make_identities, write_device
 from demo.loopback import toml
@@ -69,7 +69,7 @@ def start_devices(deployment, process, names):
 
 def until_logged(deployment, process, words, n):
     log = deployment.log_path(process)
-    until(lambda: log.exists() and log.read_text().count(words) >= n)
+    wait_until(lambda: log.exists() and log.read_text().count(words) >= n)
 
 
 def command(deployment, *arguments):

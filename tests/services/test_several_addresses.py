@@ -7,13 +7,13 @@ import urllib.request
 
 import pytest
 from commands import moiety
-from deadlines import GENEROUS_S
+from deadlines import GENEROUS_S, wait_until
 from dying_coordinator import DIES_AT
 from federation import jobs_paid, tables_of
 from pages import metrics_of
 from postgres import schema_of_its_own
 from takeovers import JOB, PARTIES, VALUES, WHOLE, check_result, steps
-from two_coordinators import NAMES, TwoAddresses, until
+from two_coordinators import NAMES, TwoAddresses
 
 from analyses.sums.secure_sum import SumParams
 from analyst.client import Client
@@ -76,7 +76,7 @@ def check_who_leads(deployment, leader):
     ((term, lapses),) = deployment.execute("SELECT term, lapses_at > clock_timestamp() FROM coordinator_leader")
     assert lapses
     deployment.wait_until_logged(other, "page is served")
-    until(lambda: f"{other} stands by: {leader} leads, in term {term}." in read(deployment, other, "/"))
+    wait_until(lambda: f"{other} stands by: {leader} leads, in term {term}." in read(deployment, other, "/"))
     assert re.search(rf"{leader} leads, in term {term}, since 20\d\d-\d\d-\d\d .* UTC\.", read(deployment, leader, "/"))
     at_leader, at_other = (metrics_of(read(deployment, name, "/metrics")) for name in (leader, other))
     names = ("moiety_coordinator_leads", "moiety_coordinator_term", "moiety_coordinator_leads_since_seconds")
