@@ -78,7 +78,17 @@ _PATTERNS = {
 }
 """Texts of the patterns that fields have."""
 
-_QUOTED = "; a name with other characters than A-Z, a-z, 0-9, _ and - stands in quotation marks"
+_TOML_HINTS = {
+    ("Expected '=' after a key", "Invalid initial character for a key"): (
+        "a name with other characters than A-Z, a-z, 0-9, _ and - stands in quotation marks"
+    ),
+    ("Invalid value", "Unclosed array", "Expected newline or end of document after a statement"): (
+        'text stands in straight quotation marks ("age"), a number begins with a digit or a sign, and true and false '
+        "are written in small letters"
+    ),
+    ("Invalid hex value", "Unescaped"): "text with backslashes stands in single quotation marks",
+}
+"""What to look for where TOML cannot be read, by the beginnings of what the library says."""
 
 _OF_TYPES = re.compile(r"[\[\](){}]|^(?:function|constrained|lax-or-strict|is-instance|nullable|chain)\b")
 """Parts of a place that name types of the library, where a field may be one of several."""
@@ -106,9 +116,9 @@ def fault_in_words(problem: Mapping[str, Any], fields: Collection[str] = ()) -> 
 
 
 def toml_fault(error: ValueError) -> str:
-    """Return what the library says of TOML that it cannot read, with what keys are made of where one is wrong."""
-    needs_quotes = str(error).startswith(("Expected '=' after a key", "Invalid initial character for a key"))
-    return f"{error}{_QUOTED if needs_quotes else ''}"
+    """Return what the library says of TOML that it cannot read, and what a name or a value must look like."""
+    hints = [hint for beginnings, hint in _TOML_HINTS.items() if str(error).startswith(beginnings)]
+    return "; ".join([str(error), *hints])
 
 
 def place_in_words(place: Sequence[str | int]) -> str:

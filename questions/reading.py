@@ -1,17 +1,15 @@
 """Reads an analyst's question to devices, whatever its kind: the one list of kinds."""
 
 import json
-import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from analyses.distribution.methods import MASKED
-from analyses.job.job import JobError
+from analyses.job.job import JobError, tree_of_toml
 from analyses.matrix_factorization.devices.question import NAME as FACTORIZATION
 from analyses.matrix_factorization.devices.question import FactorQuestion
 from analyses.sums.round import HISTOGRAM, MEAN, SUM, TREE
 from analyses.sums.secure_sum import SumParams
-from mpc.field_faults import toml_fault
 from questions.cohorts import MaskedQuestion
 from questions.factors import AskedFactors
 from questions.question import MAX_QUESTION_BYTES, Question
@@ -79,10 +77,7 @@ def question_from_toml(
     Raises:
         JobError: not TOML, or not such a question; the text names each wrong field.
     """
-    try:
-        tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise JobError(f"the question is not valid TOML: {toml_fault(error)}") from None
+    tree = tree_of_toml(text)
     found = class_of(tree)
     if issubclass(found, FactorQuestion):
         return found.from_tree(with_files(tree))

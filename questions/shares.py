@@ -21,14 +21,13 @@ With `proofs` a device shares the digits of its integers modulo a prime, and pro
 the bounds of the question (`mpc.vector_proofs`). What is summed, its noise and its cost stay the same.
 """
 
-import tomllib
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from analyses.job.job import JobError, Name, PrivacyTarget
+from analyses.job.job import JobError, Name, PrivacyTarget, tree_of_toml
 from analyses.sums.least_variance import least_variance
 from analyses.sums.noise import SumNoise
 from analyses.sums.round import HISTOGRAM, TREE, noise_bound, ring_for
@@ -36,7 +35,6 @@ from analyses.sums.secure_sum import SumParams, check_delta
 from dp.cost.accounting import CalibrationError
 from dp.cost.report import no_guarantee_report
 from mpc.errors import ProtocolError
-from mpc.field_faults import toml_fault
 from mpc.secagg.secret.party_shares import TAG_BYTES, share_bytes
 from mpc.secagg.vector.group import SumGroup
 from mpc.secagg.vector.prime_group import PrimeGroup
@@ -128,10 +126,7 @@ class BatchQuestion(Question):
         Raises:
             JobError: not TOML, or as `from_tree`.
         """
-        try:
-            tree = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise JobError(f"the question is not valid TOML: {toml_fault(error)}") from None
+        tree = tree_of_toml(text)
         own = set(cls.model_fields) - {"sum"}
         inner = {name: value for name, value in tree.items() if name not in own}
         return cls.from_tree({"sum": inner, **{name: value for name, value in tree.items() if name in own}})

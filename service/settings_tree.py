@@ -43,13 +43,9 @@ def read_tree(
         SettingsError: no such file, or not TOML.
     """
     try:
-        tree = tomllib.loads(read_text(path))
+        tree = _tree_of_toml(read_text(path), str(path))
     except TextFileError as error:
         raise SettingsError(str(error)) from None
-    except tomllib.TOMLDecodeError as error:
-        from mpc.field_faults import toml_fault  # a probe of a service loads nothing beside itself
-
-        raise SettingsError(f"{path}: not valid TOML: {toml_fault(error)}") from None
     from_environment: set[tuple[str, ...]] = set()
     for variable, text in (os.environ if environ is None else environ).items():
         if variable.startswith(prefix + "__"):
@@ -79,7 +75,13 @@ def override(tree: dict[str, Any], keys: list[str], value: object, source: str) 
 def _value(variable: str, text: str) -> object:
     if (text[:1], text[-1:]) not in {("[", "]"), ("{", "}")}:
         return text
+    return _tree_of_toml(f"value = {text}", f"environment variable {variable}")["value"]
+
+
+def _tree_of_toml(text: str, source: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"environment variable {variable}: not valid TOML: {error}") from None
+        from mpc.field_faults import toml_fault  # a probe of a service loads nothing beside itself
+
+        raise SettingsError(f"{source}: not valid TOML: {toml_fault(error)}") from None

@@ -327,11 +327,17 @@ class Job(PublicModel):
             JobError: not TOML, or a field is missing, unknown or out of range; the text names each.
         """
         try:
-            return cls.model_validate(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
-            raise JobError(f"the job is not valid TOML: {toml_fault(error)}") from None
+            return cls.model_validate(tree_of_toml(text, "the job"))
         except ValidationError as error:
             raise JobError(explain(error, cls)) from None
+
+
+def tree_of_toml(text: str, what: str = "the question") -> dict[str, Any]:
+    """Read the fields of a job or a question; raises `JobError` where its text is not TOML."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise JobError(f"{what} is not valid TOML: {toml_fault(error)}") from None
 
 
 MAX_PROBLEMS_SHOWN = 20

@@ -7,7 +7,6 @@ one. With a target, members add noise that keeps exactly the intended variance w
 
 import json
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -16,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
-from analyses.job.job import Finite, JobError, Name, PrivacyTarget, explain
+from analyses.job.job import Finite, JobError, Name, PrivacyTarget, explain, tree_of_toml
 from analyses.rows.grid import Grid
 from analyses.sums.noise import SumNoise, SumSensitivity
 from analyses.sums.round import (
@@ -37,7 +36,6 @@ from dp.cost.report import no_guarantee_report
 from dp.cost.views import ADJACENCY, VECTOR_UNIT, View
 from dp.local_mechanism.odds import MAX_INPUTS
 from mpc.errors import ProtocolError
-from mpc.field_faults import toml_fault
 from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS, RoundConfig, Topology
 from mpc.secagg.opened_sum import OpenedSum
 from mpc.secagg.vector.encoding import VectorEncoding
@@ -148,9 +146,7 @@ class SumParams(SumFields):
             JobError: not TOML, or as `from_json`.
         """
         try:
-            return cls.model_validate(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
-            raise JobError(f"the question is not valid TOML: {toml_fault(error)}") from None
+            return cls.model_validate(tree_of_toml(text))
         except ValidationError as error:
             raise JobError(explain(error, cls)) from None
 

@@ -7,19 +7,17 @@ bound into every key of every round.
 
 import json
 import math
-import tomllib
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from analyses.job.job import Finite, JobError, Name, PrivacyTarget, PublicModel, explain
+from analyses.job.job import Finite, JobError, Name, PrivacyTarget, PublicModel, explain, tree_of_toml
 from analyses.job.ratings import MAX_RATINGS_PER_USER, Features, check_features, digest_of_features, digest_of_items
 from analyses.matrix_factorization.descent.descent_plan import MAX_ROUNDS_OF_STEPS
 from analyses.matrix_factorization.jobs.earlier import EarlierModel
 from analyses.matrix_factorization.plan import MAX_RANK, MAX_ROUNDS
-from mpc.field_faults import toml_fault
 from mpc.transcript import decode_fields, encode_fields
 
 NAME = "matrix-factorization"
@@ -139,11 +137,7 @@ class FactorQuestion(PublicModel):
         Raises:
             JobError: not TOML, or as `from_json`.
         """
-        try:
-            tree = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise JobError(f"the question is not valid TOML: {toml_fault(error)}") from None
-        return cls.from_tree(tree)
+        return cls.from_tree(tree_of_toml(text))
 
     @classmethod
     def from_tree(cls, tree: Mapping[str, Any]) -> Self:

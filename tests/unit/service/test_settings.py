@@ -263,7 +263,9 @@ def test_override_inside_a_plain_field_is_refused(file: Path) -> None:
 
 
 def test_override_that_is_not_toml_is_refused(file: Path) -> None:
-    assert "MOIETY_EXAMPLE__ALLOWED: not valid TOML" in refusal(file, MOIETY_EXAMPLE__ALLOWED="[ada]")
+    told = refusal(file, MOIETY_EXAMPLE__ALLOWED="[ada]")
+    assert "MOIETY_EXAMPLE__ALLOWED: not valid TOML" in told
+    assert "text stands in straight quotation marks" in told
 
 
 def test_flags_override_the_environment_unless_absent(file: Path) -> None:
