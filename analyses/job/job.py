@@ -81,13 +81,6 @@ class PublicModel(StrictModel):
             check_public(getattr(self, name), name)
         return self
 
-    def __copy__(self) -> Self:
-        """Return a copy without what was derived from the fields: `model_copy` may change them."""
-        copied = super().__copy__()
-        for derived in copied.__dict__.keys() - type(self).model_fields.keys():
-            del copied.__dict__[derived]
-        return copied
-
     def canonical_json(self) -> str:
         """Return the one JSON text of this object: sorted keys, no spaces, no NaN."""
         tree = self.model_dump(mode="json", by_alias=True)
