@@ -36,12 +36,23 @@ _FAR = (
 )
 
 
+_PIECE = 16384
+"""Numbers at once: with what is computed beside them they fit a core's cache."""
+
+
 def normal_quantiles(p: Floats) -> Floats:
     """Return z with a standard normal number below z with probability p.
 
     Args:
         p: numbers in (0, 1), any shape.
     """
+    found, flat = np.empty(p.size), p.ravel()
+    for start in range(0, p.size, _PIECE):
+        found[start : start + _PIECE] = _quantiles_of_piece(flat[start : start + _PIECE])
+    return found.reshape(p.shape)
+
+
+def _quantiles_of_piece(p: Floats) -> Floats:
     off = p - 0.5
     found = off * _ratio(_WITHIN, np.maximum(_MIDDLE**2 - off**2, 0.0))
     tails = np.abs(off) > _MIDDLE
