@@ -10,8 +10,15 @@ from analyses.job.forecast import NORMAL_95
 from analyses.least_squares.line import feature_names, line_of_units
 from analyses.second_moments.centred import CentredMoments, centred
 from analyses.second_moments.released import ReleasedMoments
-from analyses.second_moments.ridge import RidgeSolution, solve
-from analyses.second_moments.spectrum import SimulatedNoise, leading_components, noise_edge, without_noise
+from analyses.second_moments.ridge import RIDGE_FRACTION, RidgeSolution, solve
+from analyses.second_moments.spectrum import (
+    WIDE,
+    SimulatedNoise,
+    leading_components,
+    n_draws,
+    noise_edge,
+    without_noise,
+)
 
 if TYPE_CHECKING:
     from analyses.least_squares.plan import LeastSquaresGramPlan
@@ -83,15 +90,17 @@ def fit(moments: ReleasedMoments, solution: RidgeSolution, noise_level: float, r
     exact = centre.n_rows * np.outer(mean, mean)
     exact[:-1, :-1] += scatter
     simulated, off, lines = SimulatedNoise(), [], []
-    for _ in range(_DRAWS):
+    smallest, draws = None, n_draws(_DRAWS, len(scatter))
+    for _ in range(draws):
         again = exact + deviation * simulated.symmetric(len(exact))
-        found = solve(again, constant, noise_level, ridge)
+        found = solve(again, constant, noise_level, ridge, smallest)
+        smallest = _of_further_draws(found, noise_level, len(scatter))
         seen = _centred(again, constant).matrix
         if found.coefficients is not None and found.intercept is not None and seen[-1, -1] > 0:
             line = line_of_units(found.coefficients, found.intercept, moments.zeros, moments.widths)
             lines.append(np.append(line.coefficients, line.intercept))
             off.append(explained(seen, found) - explained(scatter, found))
-    if len(off) < _DRAWS // 2 or not centre.matrix[-1, -1] > 0:
+    if len(off) < draws // 2 or not centre.matrix[-1, -1] > 0:
         return None
     r_squared = min(1.0, explained(centre.matrix, solution) - float(np.mean(off)))
     half = NORMAL_95 * float(np.std(off, ddof=1))
@@ -99,6 +108,19 @@ def fit(moments: ReleasedMoments, solution: RidgeSolution, noise_level: float, r
     largest[largest == 0] = 1.0  # squares of coefficients per unit of a wide column may leave the range of float64
     errors = np.std(lines / largest, axis=0, ddof=1) * largest
     return Fit(r_squared, (r_squared - half, min(1.0, r_squared + half)), errors[:-1], float(errors[-1]))
+
+
+def _of_further_draws(found: RidgeSolution, noise_level: float, n_columns: int) -> float | None:
+    """Return about the smallest eigenvalue in further draws, given one; None where each is to be computed.
+
+    An eigenvalue is a function of the noise's entries that no change of them moves by more than its own size, so its
+    standard deviation is below sqrt(2) of the noise's. The ridge lifts it to sqrt(n) of these or more, of n columns: 16
+    where they are many. So a ridge that follows each draw would be another one by less than a tenth.
+    """
+    if n_columns <= WIDE or found.coefficients is None or found.smallest_eigenvalue is None:
+        return None
+    lifted = found.smallest_eigenvalue + found.ridge
+    return found.smallest_eigenvalue if lifted >= (1 - 1e-9) * RIDGE_FRACTION * noise_level else None
 
 
 def _centred(moments: Floats, constant: float) -> CentredMoments:

@@ -9,10 +9,13 @@ from analyses.job.forecast import NORMAL_95
 from analyses.pca.plan import PcaPlan
 from analyses.second_moments.centred import CentredMoments, about, centred
 from analyses.second_moments.spectrum import (
+    DRAWS_OF_WIDE,
+    WIDE,
     SimulatedNoise,
     chained_noise,
     edge_of_draws,
     leading_components,
+    n_draws,
     noise_edge,
     some_components,
     without_noise,
@@ -23,8 +26,7 @@ Floats = NDArray[np.float64]
 LEAST_DEVIATIONS = 3.0
 """A column is scaled to variance 1 where its sum of squares is so many standard deviations of its noise above 0."""
 
-WIDE = 256  # columns, from which on fewer draws suffice: eigenvalues of wide noise hardly vary
-DRAWS, DRAWS_OF_WIDE = 120, 40
+DRAWS = 120
 COORDINATES, _BLOCKS = 512, 3
 """Wide noise: smallest number of coordinates that are drawn, and of their blocks."""
 
@@ -212,7 +214,7 @@ def _of_correlations(centre: CentredMoments, plan: PcaPlan) -> Spectrum:
 
     eigenvalues, components = leading_components(scaled(centre.matrix), plan.params.components)
     simulated, n = SimulatedNoise(), len(weights)
-    draws = (simulated.symmetric(n + 1) for _ in range(DRAWS if n <= WIDE else DRAWS_OF_WIDE))
+    draws = (simulated.symmetric(n + 1) for _ in range(n_draws(DRAWS, n)))
     edge = deviation * edge_of_draws(scaled(about(draw, centre.mean, c)) for draw in draws)
     k, total = plan.params.components, float(np.count_nonzero(~left_out))
     variance = np.maximum(eigenvalues[:k] / centre.n_rows, 0.0)

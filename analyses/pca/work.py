@@ -6,9 +6,9 @@ import numpy as np
 
 from analyses.job.distance import Work
 from analyses.pca.plan import PcaPlan
-from analyses.pca.spectrum import COORDINATES, DRAWS, DRAWS_OF_WIDE, WIDE
+from analyses.pca.spectrum import COORDINATES, DRAWS
 from analyses.second_moments.centred import centred
-from analyses.second_moments.spectrum import SimulatedNoise, leading_components, some_components
+from analyses.second_moments.spectrum import WIDE, SimulatedNoise, leading_components, n_draws, some_components
 from analyses.second_moments.work import BYTE_S, COLUMNS, ENTRIES, WORD, seconds
 from analyses.second_moments.work import work as work_of_release
 from entropy import KeyStream
@@ -78,4 +78,4 @@ def _draws_s(plan: PcaPlan, n: int, k: int) -> float:
     def draw() -> None:
         some_components(centred(simulated.symmetric(size + 1), 1.0, (-1.0, 1.0), (1, 10)).matrix, min(k, size))
 
-    return seconds(draw) * (DRAWS_OF_WIDE if is_wide else DRAWS)
+    return seconds(draw) * n_draws(DRAWS, n)

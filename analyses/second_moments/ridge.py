@@ -35,7 +35,9 @@ class RidgeSolution:
     note: str = ""
 
 
-def solve(moments: Floats, constant: float, noise_level: float, ridge: float | None) -> RidgeSolution:
+def solve(
+    moments: Floats, constant: float, noise_level: float, ridge: float | None, smallest: float | None = None
+) -> RidgeSolution:
     """Solve min over (b, b_0) of |X b + b_0 - y|^2 + ridge |b|^2 from second moments alone.
 
     The intercept is not penalised: the constant column is eliminated first, which centres features and label. Left are
@@ -48,6 +50,8 @@ def solve(moments: Floats, constant: float, noise_level: float, ridge: float | N
         constant: value of the constant column.
         noise_level: about the spectral norm of the noise on the moments.
         ridge: the penalty, at least 0; None to choose it.
+        smallest: about the smallest eigenvalue of S, where it is known; computing it takes five times as long as the
+            rest.
 
     Returns:
         Without coefficients where the rows cannot be told from noise, or where S + ridge is not positive definite.
@@ -58,7 +62,8 @@ def solve(moments: Floats, constant: float, noise_level: float, ridge: float | N
     across = moments[:-1, -1]
     centred = moments[:-1, :-1] - np.outer(across, across) / n_rows_seen
     features, with_label, label = centred[:-1, :-1], centred[:-1, -1], float(centred[-1, -1])
-    smallest = float(np.linalg.eigvalsh(features)[0])
+    if smallest is None:
+        smallest = float(np.linalg.eigvalsh(features)[0])
     is_singular = smallest <= noise_level
     used = max(0.0, RIDGE_FRACTION * noise_level - smallest) if ridge is None else ridge
     if smallest + used <= 0:

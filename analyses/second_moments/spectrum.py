@@ -16,6 +16,9 @@ EDGE_QUANTILE = 0.95
 EDGE_DRAWS = 10_000
 """Draws of pure noise whose largest eigenvalues give the edge: noise exceeds it in 4.4 % to 5.6 % of cases."""
 
+WIDE, DRAWS_OF_WIDE = 256, 40
+"""Columns from which on fewer draws of noise suffice, and how many: what follows from wide noise hardly varies."""
+
 _EXACT_DEGREES = 30
 
 _KEY = b"eigenvalues of pure noise, fixed"
@@ -63,6 +66,11 @@ def some_components(matrix: Floats, k: int) -> tuple[Floats, Floats]:
     values, vectors = eigsh(matrix, k, which="LA", v0=np.ones(n))
     order = np.argsort(-values)
     return values[order], vectors[:, order].T
+
+
+def n_draws(usual: int, n: int) -> int:
+    """Return how many draws of the noise on n columns say how far a result is off, `usual` where they are few."""
+    return usual if n <= WIDE else min(usual, DRAWS_OF_WIDE)
 
 
 class SimulatedNoise:

@@ -5,9 +5,11 @@ import pytest
 from moment_jobs import line_tables, plan_for
 
 from analyses.least_squares import protocol as least_squares
-from analyses.least_squares.fit import fit_of
+from analyses.least_squares.fit import fit, fit_of
 from analyses.least_squares.line import in_units_of_columns, solve_moments
 from analyses.second_moments.noisy_moments import gram_noise_level
+from analyses.second_moments.released import ReleasedMoments
+from analyses.second_moments.ridge import solve
 
 
 def covered(epsilon, n_runs, seed=1):
@@ -39,3 +41,27 @@ def test_standard_errors_of_coefficients_cover_the_line_without_noise():
 @pytest.mark.parametrize("epsilon", [100.0, 400.0])
 def test_intervals_of_coefficients_cover_ninety_to_ninety_nine_percent(epsilon):
     assert 0.9 <= covered(epsilon, 40).mean() <= 0.99
+
+
+def wide_releases(n_columns, n_releases, n_rows=10_000, seed=3):
+    """Releases of one wide table, whose noise hides all but two directions and the means."""
+    rng, n = np.random.default_rng(seed), n_columns
+    exact, mean = np.zeros((n + 1, n + 1)), np.append(0.02 * rng.normal(size=n), 1.0)
+    for size in (300.0, 100.0):
+        vector = rng.normal(size=n) / np.sqrt(n)
+        exact[:-1, :-1] += size * np.sqrt(n) * np.outer(vector, vector)
+    exact += n_rows * np.outer(mean, mean)
+    nothing, ones, names = np.zeros(n), np.ones(n), tuple(f"bank.x{i}" for i in range(n))
+    for _ in range(n_releases):
+        draw = rng.normal(size=exact.shape)
+        noisy = exact + (draw + draw.T) / np.sqrt(2)
+        yield ReleasedMoments(names, noisy, 1.0, 1.0, nothing, ones, nothing, (1, 2 * n_rows))
+
+
+def test_standard_errors_of_wide_tables_are_the_spread_of_releases():
+    releases = list(wide_releases(260, 60))
+    lines = [solve(one.matrix, 1.0, one.noise_level, None) for one in releases]
+    found = fit(releases[0], lines[0], releases[0].noise_level, None)
+    spread = np.std([line.coefficients for line in lines], axis=0, ddof=1)
+    assert found.standard_errors.mean() == pytest.approx(spread.mean(), rel=0.1)
+    assert found.intercept_error == pytest.approx(np.std([line.intercept for line in lines]), rel=0.5)
