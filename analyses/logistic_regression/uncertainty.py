@@ -23,7 +23,7 @@ from analyses.second_moments.forecast import (
 )
 from analyses.second_moments.forecast import signal_of_regression as signal_of_moments
 from analyses.second_moments.gram_plan import deviation_of, rows_of
-from entropy import KeyStream
+from analyses.second_moments.spectrum import SimulatedNoise, n_draws
 from entropy.stream import KEY_BYTES
 
 Floats = NDArray[np.float64]
@@ -53,7 +53,7 @@ def standard_errors(
 
 
 def redrawn(moments: LabelledMoments, found: LogisticFit) -> list[LogisticFit]:
-    """Return the fits of N_DRAWS further releases about further tables like this one.
+    """Return the fits of N_DRAWS, or of many columns `n_draws`, further releases about further tables like this one.
 
     A parametric bootstrap: to the released moments come, independently,
 
@@ -69,29 +69,18 @@ def redrawn(moments: LabelledMoments, found: LogisticFit) -> list[LogisticFit]:
         moments: released moments.
         found: their fit.
     """
-    n, c, stream = moments.n_features, moments.constant, KeyStream(_PUBLIC_KEY)
+    n, c, simulated = moments.n_features, moments.constant, SimulatedNoise(_PUBLIC_KEY)
     with_constant = [*range(n), n + 1]
     values, vectors = np.linalg.eigh(moments.matrix[np.ix_(with_constant, with_constant)])
     residuals = vectors * np.sqrt(found.residual_variance * np.maximum(values, 0.0))
     fits = []
-    for _ in range(N_DRAWS):
-        half = moments.deviation / np.sqrt(2) * _normal(stream, (n + 2, n + 2))
-        matrix = moments.matrix + half + half.T
-        chance = 2 * c * (residuals @ _normal(stream, (n + 1,)))
+    for _ in range(n_draws(N_DRAWS, n)):
+        matrix = moments.matrix + moments.deviation * simulated.symmetric(n + 2)
+        chance = 2 * c * (residuals @ simulated.normal(n + 1))
         matrix[n, with_constant] += chance
         matrix[with_constant, n] += chance
         fits.append(fit(replace(moments, matrix=matrix), found.ridge))
     return fits
-
-
-def _normal(stream: KeyStream, shape: tuple[int, ...]) -> Floats:
-    """Return standard normal values, by the method of Box and Muller."""
-    n = math.prod(shape)
-    words = stream.words(2 * n) >> np.uint64(11)
-    uniform = (words.astype(np.float64) + 0.5) * 2.0**-53
-    radius = np.sqrt(-2 * np.log(uniform[:n]))
-    values: Floats = radius * np.cos(2 * np.pi * uniform[n:])
-    return values.reshape(shape)
 
 
 # -- before the release --------------------------------------------------------------------------------------------
