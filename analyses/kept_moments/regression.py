@@ -25,7 +25,7 @@ from analyses.least_squares.fit import fit
 from analyses.least_squares.line import line_of_units
 from analyses.second_moments.released import ReleasedMoments
 from analyses.second_moments.ridge import RidgeSolution, solve
-from analyses.second_moments.spectrum import SimulatedNoise
+from analyses.second_moments.spectrum import SimulatedNoise, n_draws
 
 
 def regress(
@@ -137,8 +137,8 @@ def _missed(part: ReleasedMoments) -> tuple[Floats, Floats]:
     root = vectors * np.sqrt(left * np.maximum(values, 0.0))
     unit = max(part.noise_level, float(values[-1]) * 1e-9)
     grid = np.append(0.0, unit * np.logspace(-4, 3, 57))
-    missed, draws = np.zeros(len(grid)), SimulatedNoise().normal(N_DRAWS, k)
-    for draw, noise in zip(draws, part.noise(N_DRAWS), strict=True):
+    missed, draws = np.zeros(len(grid)), SimulatedNoise().normal(n_draws(N_DRAWS, k), k)
+    for draw, noise in zip(draws, part.noise(len(draws)), strict=True):
         scatter = like.scatter.copy()
         scatter[:k, -1] = scatter[-1, :k] = across + root @ draw
         again = like.noisy(scatter, noise)
@@ -146,7 +146,7 @@ def _missed(part: ReleasedMoments) -> tuple[Floats, Floats]:
         lifted = found[:, None] + grid
         lines = directions @ ((directions.T @ again[:k, -1])[:, None] / np.where(lifted > 0, lifted, np.nan))
         off = lines - true[:, None]
-        missed += np.einsum("ig,ij,jg->g", off, a, off) / part.n_rows / N_DRAWS
+        missed += (off * (a @ off)).sum(axis=0) / part.n_rows / len(draws)
     return grid, np.where(np.isnan(missed), np.inf, missed)
 
 
