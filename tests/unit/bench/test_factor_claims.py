@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench.analyses.matrix_factorization import at_size, figures, printed, rivals, tables, verdicts
+from bench.analyses.matrix_factorization import at_size, figures, printed, rivals, tables, verdicts, whole_jobs
 from bench.analyses.table import Row
 from bench.utility import descents, factor_jobs, factor_peers, factor_speed
 from bench.utility.descents import Positive, tuned
@@ -120,6 +120,41 @@ def test_a_split_by_category_is_compared_with_one_at_random_and_more_owners_with
     )
     worse = [replace(one, private=one.private + 1, others={figures.LOCAL_ONLY: 3.0}) for one in rows]
     assert verdict(worse, "the more owners the less error, unit rating").text.startswith("no verdict: not decidable")
+
+
+def test_settings_in_which_both_err_more_than_one_constant_are_counted_apart_and_decide_nothing():
+    def rows(*pairs):
+        return [
+            replace(
+                row(0, f"unit rating, s = {n}", ours, **{figures.LOCAL_ONLY: alone}), analysis=printed.analysis("7")
+            )
+            for n, (ours, alone) in zip((2, 5, 10), pairs, strict=True)
+        ]
+
+    claim = "100K: together owners err less than each alone with privacy, unit rating"
+    found = verdict(rows((1.2, 1.4), (1.3, 1.5), (1.5, 1.4)), claim)
+    assert found.holds
+    assert found.numbers.startswith("1 of 1 settings; ")
+    assert found.numbers.endswith("; in 2 more both err more than one public constant")
+    assert verdict(rows((1.25, 1.2), (1.3, 1.5), (1.3, 1.5)), claim).holds is False
+
+
+def test_whoever_joins_by_default_may_err_a_five_hundredth_more_than_alone_and_no_more():
+    def of(joined):
+        return Row(
+            whole_jobs.ANALYSIS, "data: horizontal, s = 2", 2.0, tables.METRIC, mpc=joined, others={"alone": 0.9}
+        )
+
+    assert verdict([of(0.9), of(0.9019)], "by default what parties keep").holds
+    assert verdict([of(0.9), of(0.9021)], "by default what parties keep").holds is False
+    assert verdict([], "by default what parties keep").holds is None
+
+
+def test_a_whole_job_is_measured_for_each_setting_beside_parties_alone():
+    found = list(whole_jobs.of_one_set("insteval", quick=True))
+    assert [one.dataset for one in found] == ["insteval: horizontal, s = 2", "insteval: vertical, s = 2"]
+    for one in found:
+        assert one.mpc <= one.others[whole_jobs.ALONE] + whole_jobs.MARGIN
 
 
 def test_with_made_up_ratings_a_constant_of_theirs_decides_whether_there_is_a_verdict():
