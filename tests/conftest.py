@@ -12,6 +12,7 @@ import pytest
 import shaken_tasks  # noqa: F401 - which shakes where it is asked to
 import structlog
 from hypothesis import HealthCheck, settings
+from long_tests import SLOW_FILES, dealt, place
 from postgres import schema_of_its_own, throwaway_cluster
 from slow_cases import MISFITS, SLOW_CASES, TESTS, fits
 from virtual_time import VirtualTimeLoop
@@ -34,10 +35,6 @@ REAL_SOCKETS = (TESTS / "services", TESTS / "compose")
 
 READERS_FORKED = (TESTS / "unit", TESTS / "security", TESTS / "services")
 """Where readers of tables' files are forked (`forked_readers.py`)."""
-
-LONG_FILES = ("unit/cli/checks/test_audit.py", "protocols/", "accounting/", "security/")
-"""What the files begin with that take longest. They are begun first, so that no process of `make test` ends long before
-the others."""
 
 RUN = own_processes.mark_this_run()
 
@@ -74,11 +71,19 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.hookimpl(tryfirst=True)  # before any are deselected
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # around the one that deselects
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Put long files first; note the names in `slow_cases.toml` that fit no case of a file that was collected whole."""
     if not any("::" in argument for argument in config.args):
-        items.sort(key=_place)  # keeps the order within a file
+        items.sort(key=lambda item: place(_name_of(item.path)))  # keeps the order within a file
+    _note_misfits(config, items)
+    yield
+    if config.option.markexpr.startswith("slow and") and hasattr(config, "workerinput"):
+        n_processes = config.workerinput["workercount"]
+        items[:] = dealt(items, lambda item: _name_of(item.path), n_processes, SLOW_FILES)
+
+
+def _note_misfits(config: pytest.Config, items: list[pytest.Item]) -> None:
     misfits = config.stash[MISFITS] = []
     if any("::" in argument for argument in config.args):
         return
@@ -97,11 +102,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @cache
 def _name_of(file: Path) -> str:
     return file.relative_to(TESTS).as_posix()
-
-
-def _place(item: pytest.Item) -> int:
-    starts = (place for place, start in enumerate(LONG_FILES) if _name_of(item.path).startswith(start))
-    return next(starts, len(LONG_FILES))
 
 
 def _case_of(item: pytest.Item) -> tuple[str, str]:
