@@ -21,6 +21,9 @@ WIDE, DRAWS_OF_WIDE = 256, 40
 
 _EXACT_DEGREES = 30
 
+_AHEAD = 512
+"""Numbers that are drawn at a time, where fewer are asked for."""
+
 _KEY = b"eigenvalues of pure noise, fixed"
 _DENSE_COLUMNS = 256  # below it, all eigenvectors take no longer than some
 _FEW_STEPS_WIN = 1024  # columns, beyond which iterations take less time than making a matrix tridiagonal
@@ -83,16 +86,33 @@ class SimulatedNoise:
     def __init__(self, key: bytes = _KEY) -> None:
         """Make draws from a key of `entropy.stream.KEY_BYTES`."""
         self._stream = KeyStream(key)
+        self._uniform = self._normal = np.empty(0)  # drawn ahead; the normal numbers are made of the uniform ones
 
     def uniform(self, *shape: int) -> Floats:
         """Return numbers uniform in (0, 1)."""
-        words = self._stream.words(int(np.prod(shape)))
-        numbers: Floats = ((words >> np.uint64(12)).astype(np.float64).reshape(shape) + 0.5) * 2.0**-52
-        return numbers
+        n = self._draw_ahead(shape)
+        return self._take(n)[0].reshape(shape)
 
     def normal(self, *shape: int) -> Floats:
         """Return standard normal numbers."""
-        return normal_quantiles(self.uniform(*shape))
+        n = self._draw_ahead(shape)
+        if len(self._normal) < n:
+            self._normal = normal_quantiles(self._uniform)
+        return self._take(n)[1].reshape(shape)
+
+    def _draw_ahead(self, shape: Sequence[int]) -> int:
+        """Return how many numbers a shape has, and have as many: a few by themselves take as long as hundreds."""
+        n = int(np.prod(shape))
+        if len(self._uniform) < n:
+            words = self._stream.words(max(n - len(self._uniform), _AHEAD))
+            numbers = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+            self._uniform, self._normal = np.concatenate([self._uniform, numbers]), np.empty(0)
+        return n
+
+    def _take(self, n: int) -> tuple[Floats, Floats]:
+        found = self._uniform[:n], self._normal[:n]
+        self._uniform, self._normal = self._uniform[n:], self._normal[n:]
+        return found
 
     def chi_squared(self, degrees: Sequence[int], draws: int) -> Floats:
         """Return sums of squares of so many standard normal numbers each, shape (degrees, draws).
