@@ -70,10 +70,26 @@ def test_the_public_names_and_answers_load_neither_kernels_nor_scipy(imported, s
     assert not absent & set(eval(loaded.stdout))
 
 
-@pytest.mark.parametrize("command", ["job", "tables", "sum", "questions", "distribution", "explain", "health", "table"])
-def test_the_commands_of_an_analyst_are_there(command, small_installation):
-    shown = run(small_installation, "-m", "cli.main", command, "--help")
+COMMANDS = ["job", "tables", "sum", "questions", "distribution", "explain", "health", "table"]
+SHOWN = """
+import sys
+
+from cli.main import app
+
+for command in sys.argv[1:]:
+    try:
+        app([command, "--help"])
+    except SystemExit as end:
+        print("exit code", end.code)
+"""
+
+
+def test_the_commands_of_an_analyst_are_there(small_installation):
+    shown = run(small_installation, "-c", SHOWN, *COMMANDS)
     assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.count("exit code 0") == len(COMMANDS)
+    for command in COMMANDS:
+        assert f"{command} [OPTIONS]" in shown.stdout
 
 
 @pytest.mark.parametrize(
