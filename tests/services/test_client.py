@@ -56,8 +56,12 @@ def answered(client):
     return run
 
 
-@pytest.mark.parametrize("name", ANALYSES)
-def test_every_analysis_gives_a_result_of_its_own_class(answered, name, tmp_path):
+ONE_OF_EACH = ["circuit", "clustering", "distribution", "matrix-factorization", "moments", "pca", "secure-sum"]
+"""Of each kind of table and of result; `test_same_result` runs the examples of all analyses."""
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_an_analysis_gives_a_result_of_its_own_class(answered, name, tmp_path):
     result = answered(name).result()
     assert type(result) is RESULTS[name]
     assert result.job == VARIANTS[name].job(compute=(), title="asked in Python")
@@ -132,8 +136,8 @@ def test_wrong_questions_are_refused_before_anything_is_sent_and_by_the_coordina
         client.job("0" * 32).view()
 
 
-@pytest.mark.parametrize("name", ANALYSES)
-def test_a_plan_says_what_a_job_of_every_analysis_will_cost_and_who_may_drop_out(client, answered, name):
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_a_plan_says_what_a_job_will_cost_and_who_may_drop_out(client, answered, name):
     plan, submission = client.plan(VARIANTS[name].job(compute=())), answered(name)
     planned = json.loads(submission.view().plan_json)
     assert [f"{s['party']}.{c['name']}" for s in planned["schemas"] for c in s["columns"]] == list(plan.columns)

@@ -13,7 +13,11 @@ from mesh_processes import (
     run_processes,
 )
 
-ROSTERS = ((3, 1), (5, 1), pytest.param(4, 1, marks=pytest.mark.slow))
+DEATHS = (
+    *((n_parties, 1, phase, 1) for n_parties in (3, 5) for phase in PHASES),
+    *(pytest.param(4, 1, phase, 0, marks=pytest.mark.slow) for phase in PHASES),
+)
+"""Parties and t, the phase, and the messages of it that the victim sends before it dies."""
 VICTIM = 2  # one of the two who bring values
 PATIENCE = 3
 """Deadlines from a death to the end of the last: two of `mpc.protocol.agreement`, and one for a machine that does much
@@ -28,9 +32,7 @@ def test_all_members_compute_the_same(tmp_path, n_parties, t):
         assert (outcome.values, outcome.wrong, outcome.dropped_out) == (RIGHT.tolist(), (), ())
 
 
-@pytest.mark.parametrize("n_messages", [1, pytest.param(0, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize(("n_parties", "t"), ROSTERS)
+@pytest.mark.parametrize(("n_parties", "t", "phase", "n_messages"), DEATHS)
 def test_a_party_killed_ends_the_job_by_name_or_is_survived(tmp_path, n_parties, t, phase, n_messages):
     outcomes, seconds_since_death = run_processes(tmp_path, n_parties, t, {VICTIM: DieAfter(phase, n_messages)})
     assert sorted(outcomes) == [number for number in range(1, n_parties + 1) if number != VICTIM]

@@ -1,6 +1,6 @@
 """Every example job, and each choice of method beside them, over gRPC and in one process: with the same entropy the
-same result, bit for bit. Methods of pattern counts and moments, and ways to count memberships, are compared in
-`test_counting_methods` and `test_countings`.
+same result, bit for bit. Methods of pattern counts and moments, ways to count memberships, and settings of matrix
+factorization are compared in `test_counting_methods`, `test_countings` and `test_factor_job`.
 """
 
 import re
@@ -15,10 +15,9 @@ from mailbox_federation import running_federation
 from analyses.job.declared_rows import JointRowsParams
 from analyses.job.job import Job
 from analyses.registry import ANALYSES
-from demo.data_sets import ages, kdd, ratings
+from demo.data_sets import ages, kdd
 from demo.data_sets.ages import write_age_parties
 from demo.data_sets.kdd import write_kdd_parties
-from demo.data_sets.ratings import write_lecturer_parties, write_student_parties
 from demo.job import DATA_SETS, example_job
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -45,16 +44,6 @@ VARIANTS = {
     "distribution, sign": ("distribution", {"method": "sign", "queries": []}),
     "distribution, prefixes": ("distribution", {"method": "prefixes", "queries": []}),
     "distribution, haar": ("distribution", {"method": "haar"}),
-    "matrix-factorization, factors": ("matrix-factorization", {"rank": 2, "rounds": 2}),
-    "matrix-factorization, vertical factors": ("matrix-factorization-vertical", {"rank": 2, "rounds": 2}),
-    "matrix-factorization, sgd by each party": (
-        "matrix-factorization-sgd",
-        {"steps": 2, "noise": "party", "local_steps": 2, "pre_train": False},
-    ),
-    "matrix-factorization, vertical sgd once": (
-        "matrix-factorization-sgd-vertical",
-        {"steps": 2, "noise": "once", "local_steps": 1},
-    ),
     "clustering, joint cells": ("clustering", {**FEW, "counting_options": {"cells": "joint"}}),
     "clustering, k-median": ("clustering", {**FEW, "p": 1}),
     "clustering, lloyd": ("clustering", {**FEW, "local_method": "lloyd"}),
@@ -79,8 +68,6 @@ def small_data(tmp_path_factory):
     return {
         kdd.TABLE_NAME: connections,
         ages.TABLE_NAME: write_age_parties(tmp_path_factory.mktemp("ages"), rows=200),
-        ratings.BY_STUDENT: write_student_parties(tmp_path_factory.mktemp("students"), rows=200),
-        ratings.BY_LECTURER: write_lecturer_parties(tmp_path_factory.mktemp("lecturers"), rows=200),
     }
 
 
