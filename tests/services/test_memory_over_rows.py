@@ -45,7 +45,7 @@ def deployment(tmp_path_factory):
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")
 @pytest.mark.parametrize(
     ("analysis", "columns", "parameters"),
-    [("pca", COLUMNS, {"components": 1}), ("pattern-count", ("x0",), {}), ("moments", ("x0",), {})],
+    [("pca", COLUMNS, {"components": 1}), ("moments", ("x0",), {})],
 )
 def test_eight_times_the_rows_take_hardly_more_memory(deployment, analysis, columns, parameters):
     analyst, peaks = Analyst(deployment), {}
