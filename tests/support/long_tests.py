@@ -6,7 +6,16 @@ from typing import TypeVar
 QUICK_FILES = ("unit/cli/checks/test_audit.py", "protocols/", "accounting/", "security/")
 """What the files of `make test` begin with that take longest."""
 
-SLOW_FILES = ("services/test_dask_hosts.py",)
+SLOW_FILES = (
+    "services/test_dask_hosts.py",
+    "services/test_memory_over_rows.py",
+    "services/test_three_hosts.py",
+    "services/test_demo_methods.py",
+    "services/test_workers.py",
+    "services/test_demo.py",
+    "unit/bench/test_coverage.py",
+    "unit/cli/checks/test_audit.py",
+)
 """Files of `make test-slow` with tests that take longest, often waiting: alone at the end they leave a core idle."""
 
 Item = TypeVar("Item")
