@@ -199,14 +199,17 @@ DEMOS = (
         "How ages are distributed over the residents of three towns.",
         ("method", "masked", "counts added up under masks: how much closer?"),
         (Option("buckets", int, "Parts of the range of ages.", "parameters.buckets", (2, 1024)),),
-        methods_of(
-            "parameters.method",
-            "wave trapezoid triangle piecewise sign bins direct hashed hadamard tree haar prefixes masked",
-            {
-                **dict.fromkeys(("bins", "direct", "hashed", "hadamard"), BINS),
-                **{name: {"parameters.queries": []} for name in ("sign", "prefixes")},
-            },
-        ),
+        {
+            **methods_of(
+                "parameters.method",
+                "wave trapezoid triangle piecewise sign bins direct hashed hadamard tree haar prefixes masked",
+                {
+                    **dict.fromkeys(("bins", "direct", "hashed", "hadamard"), BINS),
+                    **{name: {"parameters.queries": []} for name in ("sign", "prefixes")},
+                },
+            ),
+            "grid": Method(example="distribution-grid"),
+        },
     ),
     Demo(
         "matrix-factorization",

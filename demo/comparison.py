@@ -38,8 +38,8 @@ from analyses.rows.row_plan import clipped_rows
 from analyses.second_moments.released import ReleasedMoments
 from analyses.second_moments.spectrum import leading_components
 from demo.rating_errors import scores_of_factors
-from results.drawing.chart import Picture
-from results.kinds.distribution import PREFIXES, density_of
+from results.drawing.chart import EXACT, Picture
+from results.kinds.distribution import GRID, PREFIXES, density_of, heat_of
 from results.kinds.pca import picture_beside
 from results.registry import picture_of as picture_of_result
 
@@ -113,6 +113,9 @@ def _(plan: PcaPlan, found: Found) -> Picture:
 
 @picture_of.register
 def _(plan: DistributionPlan, found: Found) -> Picture:
+    if found.result["method"] == GRID:
+        released, exact = picture_of_result(found.result), found.reference.tolist()
+        return Picture((*released.panels, heat_of(found.result["grid"], title=EXACT, exact=exact, note=())))
     if found.result["probabilities"] is None:
         return picture_of_result(found.result)
     return Picture((density_of(found.result, title=found.result["method"], exact=found.reference.tolist()),))
@@ -235,6 +238,8 @@ def _(plan: DistributionPlan, found: Found) -> _Scores:
         width, exact = (upper - lower) / plan.params.buckets, dict(found.reference.T.tolist())
         of_value = [(f"share of {value:g}", share, value) for value, share, *_ in found.result["frequent"] or []]
         return [(said, share, exact.get(round((value - lower) / width), 0.0)) for said, share, value in of_value]
+    if found.result["method"] == GRID:
+        return _of_cells(plan, found)
     mean = ("mean", found.result["mean"], float(lower + (upper - lower) * mean_of(found.reference)))
     if found.result["probabilities"] is None:
         return [mean]
@@ -248,6 +253,22 @@ def _(plan: DistributionPlan, found: Found) -> _Scores:
         mean,
         *((f"{100 * level:g} % are below", value, float(true)) for (level, value), true in each),
     ]
+
+
+def _of_cells(plan: DistributionPlan, found: Found) -> _Scores:
+    """Score the shares of cells and of rectangles; of a rectangle lower ends are in it, upper ones not."""
+    values, shares = np.concatenate([table.values for table in found.tables]), np.array(found.result["grid"]["cells"])
+    off = np.abs(shares[..., 0] - found.reference)
+    scores: _Scores = [
+        ("half of the sum of the errors of cells' shares", float(off.sum()) / 2, 0.0),
+        ("largest error of a cell's share", float(off.max()), 0.0),
+    ]
+    for *ends, share, _, _, _ in found.result["grid"]["rectangles"]:
+        lower, upper = np.array(ends).reshape(2, 2).T
+        inside = ((lower <= values) & (values < upper)).all(axis=1)
+        where = "share of {:g} to {:g}, {:g} to {:g}".format(*ends)
+        scores.append((where, share, float(inside.mean())))
+    return scores
 
 
 @_scores.register

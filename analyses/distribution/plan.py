@@ -228,3 +228,10 @@ def _check_columns(schemas: Sequence[BlockSchema], n_values: int) -> None:
         if len(schema.columns) != n_values:
             what = "one column; name it" if n_values == 1 else f"{n_values} columns; name them"
             raise JobError(f"inputs: {schema.party} must bring exactly {what} in `columns`")
+    first, *others = ([column.name for column in schema.columns] for schema in schemas)
+    for schema, names in zip(schemas[1:], others, strict=True):
+        if names != first and sorted(names) == sorted(first):
+            raise JobError(
+                f"inputs: {schema.party} names {' and '.join(names)}, {schemas[0].party} the same in another order; "
+                "the first number of all parties is one, and so is the second"
+            )

@@ -11,7 +11,7 @@ from dp.cost.report import describe
 from results.drawing.chart import Heat, NothingToDrawError, Rows, Steps
 from results.generic.own_rows import Floats
 from results.generic.result import Columns, Result
-from results.generic.text import closing_lines, how_many, rounded_alike
+from results.generic.text import closing_lines, how_many, rounded_alike, table_lines
 
 MAX_COARSE_PARAMETER = 25
 """Epsilon falls about like one over the root of the parameter, so above it a step moves epsilon by less than 2 %."""
@@ -29,6 +29,9 @@ CLOSED_MEAN = ("closed_mean", "closed_mean_error")
 
 MAX_SHARES = 32
 """Most categories, or parts of a range, that have a line each; the table has all."""
+
+MAX_COLUMNS = 58
+"""Widest table of cells in the lines of a result, so that no narrow terminal breaks it; of others the picture tells."""
 
 
 class DistributionResult(Result):
@@ -62,7 +65,7 @@ class DistributionResult(Result):
         if fields["method"] == PREFIXES:
             return (_frequent_of(fields),)
         if fields["method"] == GRID:
-            return (_cells_of(fields),)
+            return (heat_of(fields["grid"], title="Two numbers", note=_about_cells(fields)),)
         if fields["probabilities"] is None:
             return (_mean_of(fields),)
         known = fields["intervals"]
@@ -162,7 +165,22 @@ def _lines_of_cells(fields: Mapping[str, Any]) -> list[str]:
             for (lower, upper), (part, *ends) in zip(pairwise(edges), margin, strict=True):
                 said = "" if ends[0] is None else " ({:.4f} to {:.4f})".format(*ends)
                 lines.append(f"  {name} from {lower:g} to {upper:g}: {part:.4f}{said}")
-    return [*lines, f"  {fields['about_intervals']}"]
+    return [*lines, *_table_of_cells(found), f"  {fields['about_intervals']}"]
+
+
+def _table_of_cells(found: Mapping[str, Any]) -> list[str]:
+    """Return the shares of all cells as a table, or nothing where that is too wide."""
+    first, second = found["edges"]
+    columns: Columns = {"": [f"{lower:.15g} to {upper:.15g}" for lower, upper in pairwise(first)]}
+    for at, lower in enumerate(second[:-1]):
+        columns[f"{lower:.15g}"] = [f"{100 * column[at][0]:.1f}" for column in found["cells"]]
+    lines = table_lines(columns)
+    if max(map(len, lines)) > MAX_COLUMNS:
+        return []
+    said = (
+        "  Shares of cells in %: the first number downwards, the second from left to right, from the number above on."
+    )
+    return [said, *(f"  {line}" for line in lines)]
 
 
 def _columns_of_cells(fields: Mapping[str, Any]) -> Columns:
@@ -176,25 +194,42 @@ def _columns_of_cells(fields: Mapping[str, Any]) -> Columns:
     return {name: [row[at] for row in rows] for at, name in enumerate(names)}
 
 
-def _cells_of(fields: Mapping[str, Any]) -> Heat:
-    found = fields["grid"]
-    cells = [
-        [(share, None if lower is None else (lower, upper)) for share, lower, upper in one] for one in found["cells"]
-    ]
+def _about_cells(fields: Mapping[str, Any]) -> tuple[str, ...]:
     notes = [f"About {fields['rows']:,.0f} rows."]
-    if known := [interval for column in cells for _, interval in column if interval is not None]:
+    if known := [ends for column in fields["grid"]["cells"] for _, *ends in column if ends[0] is not None]:
         half = sum(upper - lower for lower, upper in known) / len(known) / 2
         notes.append(f"The interval of a cell reaches {half:.2g} to either side, on average.")
+    return (*notes, fields["about_intervals"])
+
+
+def heat_of(
+    found: Mapping[str, Any], *, title: str, exact: Sequence[Sequence[float]] = (), note: Sequence[str]
+) -> Heat:
+    """Return the panel of the shares of cells.
+
+    Args:
+        found: field `grid` of the result.
+        title: what it is of.
+        exact: shares without noise to draw in their place, where somebody knows them, as in a demo.
+        note: lines below.
+    """
+    cells, (edges, rises) = found["cells"], found["edges"]
+    shares = exact or [[share for share, *_ in column] for column in cells]
+    ends = (
+        ()
+        if exact
+        else tuple(tuple(None if lower is None else (lower, upper) for _, lower, upper in column) for column in cells)
+    )
     return Heat(
-        title="Two numbers",
+        title=title,
         axis="first number",
         height="second number",
         shade="share",
-        edges=tuple(found["edges"][0]),
-        rises=tuple(found["edges"][1]),
-        values=tuple(tuple(share for share, _ in column) for column in cells),
-        intervals=tuple(tuple(interval for _, interval in column) for column in cells),
-        note=(*notes, fields["about_intervals"]),
+        edges=tuple(edges),
+        rises=tuple(rises),
+        values=tuple(map(tuple, shares)),
+        intervals=ends,
+        note=tuple(note),
     )
 
 

@@ -115,6 +115,7 @@ CASES = {
     "moments, threshold": Case("moments", {"method": "threshold", "order": 2, "threshold": 6}, budget="events", **CODE),
     "distribution": Case("distribution", {"buckets": 16, "smoothing": 1}, epsilon=8.0, **ROWS_OF_X0),
     "distribution, tree": Case("distribution", {"buckets": 16, "method": "tree"}, epsilon=8.0, **ROWS_OF_X0),
+    "distribution, grid": Case("distribution", {"method": "grid", "cells": [4, 4]}, epsilon=8.0, budget="rows"),
     "distribution, masked": Case("distribution", {"buckets": 16, "method": "masked"}, **ROWS_OF_X0),
     "matrix-factorization, horizontal": Case("matrix-factorization", {"rank": 1, "rounds": 1}, budget="users"),
     "matrix-factorization, vertical": Case(

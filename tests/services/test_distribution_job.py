@@ -18,8 +18,9 @@ from dp.cost.views import ROW_UNIT
 PARTIES = ("bank", "clinic", "hospital", "telco")
 ROWS = 317
 N_OUTSIDE = 5
-VALUES = {name: random_values((ROWS, 2), seed) for seed, name in enumerate(PARTIES)}
+VALUES = {name: random_values((ROWS, 3), seed) for seed, name in enumerate(PARTIES)}
 for _values in VALUES.values():
+    _values[:, 1] = BOUNDS[0] + (_values[:, 1] - BOUNDS[0]) ** 2 / 4  # most of them near the lower end
     _values[:, 0] = np.clip(_values[:, 0], *BOUNDS)
     _values[:N_OUTSIDE, 0] = BOUNDS[1] + 50.0
 EPSILON = 4.0
@@ -75,6 +76,61 @@ def test_rows_of_four_parties_come_to_their_distribution_and_every_owner_is_char
         assert report["privacy"]["views"] == result["privacy"]["views"]
         assert 0 < spent(deployment, party) - before[party] <= EPSILON + 1e-6
     assert "clipped_values" not in view.result_json
+
+
+BOTH = ["x0", "x1"]
+RECTANGLES = [[-1.0, 1.0, 1.0, 3.0], [-0.5, 2.2, 0.0, 1.5]]
+"""The first has whole cells of those of `grid_job`, the second cuts some."""
+
+
+def grid_job(columns=None, **parameters):
+    """A job about two numbers; `columns` are those of a party that differ."""
+    inputs = [{"party": p, "table": "people", "columns": (columns or {}).get(p, BOTH)} for p in PARTIES]
+    asked = {"method": "grid", "cells": [4, 4], "rectangles": RECTANGLES, **parameters}
+    return job_of("grid", inputs=inputs, parameters=asked)
+
+
+def test_two_numbers_of_rows_of_four_parties_come_to_shares_of_cells_and_rectangles(analyst, deployment):
+    """At epsilon 4 and 1,268 rows a share of a cell has a standard error of .012, without the slots that are empty."""
+    before = {party: spent(deployment, party) for party in PARTIES}
+    view = analyst.run(grid_job())
+    result = result_of(view)
+    values = np.concatenate([np.clip(VALUES[name], *BOUNDS) for name in PARTIES])
+    edges = np.linspace(*BOUNDS, 5)
+    exact = np.histogram2d(*values[:, :2].T, bins=(edges, edges))[0] / len(values)
+    cells = np.array(result["grid"]["cells"])
+    assert np.abs(cells[..., 0] - exact).max() < 0.08
+    assert np.mean((cells[..., 1] <= exact) & (exact <= cells[..., 2])) > 0.6
+    for *ends, share, error, lower, upper in result["grid"]["rectangles"]:
+        a, b, c, d = ends
+        inside = (a <= values[:, 0]) & (values[:, 0] < b) & (c <= values[:, 1]) & (values[:, 1] < d)
+        assert lower <= share <= upper
+        assert abs(share - inside.mean()) < 5 * error
+    for party in PARTIES:
+        report = deployment.report(party, view.job_id)
+        assert report["clipped_values"] == {"x0": N_OUTSIDE, "x1": 0}
+        assert 0 < spent(deployment, party) - before[party] <= EPSILON + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        (grid_job({"clinic": ["x0"]}), "inputs: clinic must bring exactly 2 columns; name them in `columns`"),
+        (grid_job({"bank": ["x0"], "clinic": ["x1"]}), "inputs: bank must bring exactly 2 columns"),
+        (grid_job({"clinic": ["x1", "x0"]}), "inputs: clinic names x1 and x0, bank the same in another order"),
+        (grid_job({name: ["x0", "x1", "x2"] for name in PARTIES}), "inputs: bank must bring exactly 2 columns"),
+        (grid_job(cells=[64, 64]), "parameters.cells: 64 x 64 cells are not 2 to 1024"),
+        (grid_job(second=[3.0, 3.0]), "parameters.second: the lower end must be below the upper one"),
+        (grid_job(rectangles=[[-1.0, 4.0, 0.0, 1.0]]), "parameters.rectangles: -1 to 4 is no range within -1 to 3"),
+        (job_of("grid"), "inputs: bank must bring exactly 2 columns"),
+    ],
+    ids=["one column", "a column each", "another order", "three", "cells", "no range", "rectangle", "nobody has two"],
+)
+def test_a_job_about_two_numbers_that_cannot_be_met_fails_before_anything_is_spent(analyst, deployment, job, words):
+    before = {party: spent(deployment, party) for party in PARTIES}
+    view = analyst.run(job)
+    assert (view.state, words in view.reason) == ("FAILED", True), view.reason
+    assert {party: spent(deployment, party) for party in PARTIES} == before
 
 
 def test_a_party_that_is_lost_in_the_masked_sum_is_missed_and_the_others_are_counted(analyst, deployment):

@@ -115,6 +115,7 @@ CASES = {
         Case("moments, `threshold`", "moments, threshold", {}),
         Case("distribution", "distribution", {}),
         Case("distribution, `sign`", "distribution, sign", {}, line="distribution"),
+        Case("distribution, `grid`", "distribution, grid", {}, line="distribution"),
         Case("distribution, `masked`", "distribution, masked", {}),
         *(
             Case(variant, variant, {}, line="matrix factorization")

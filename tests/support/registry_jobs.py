@@ -196,6 +196,14 @@ VARIANTS = Jobs(
             epsilon_factor=1 / 256,
             table="rows",
         ),
+        "distribution, grid": Variant(
+            "distribution",
+            {"method": "grid", "cells": [4, 3], "rectangles": [[-1.0, 1.0, 0.0, 3.0]]},
+            {"cells": [3, 4]},
+            has_helpers=False,
+            epsilon_factor=1 / 256,
+            table="rows",
+        ),
         "distribution, masked": Variant(
             "distribution",
             {"buckets": 16, "method": "masked", "range": [-1.0, 3.0]},

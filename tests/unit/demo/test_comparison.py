@@ -88,7 +88,7 @@ def methods_in(name):
 
 @pytest.mark.parametrize("demo", DEMOS, ids=lambda demo: demo.name)
 def test_a_demo_has_all_methods_of_its_analysis_and_begins_with_that_of_its_example(demo):
-    assert set(demo.methods) == methods_in(example_job(demo.name).analysis) - {"grid"}  # of two numbers; there is one
+    assert set(demo.methods) == methods_in(example_job(demo.name).analysis)
     if demo.methods:
         first, own = example_job(*demo.example({"method": next(iter(demo.methods))})), example_job(demo.name)
         parameters = ANALYSES[demo.name].parameters

@@ -205,6 +205,20 @@ async def test_a_job_about_two_columns_finds_cells_margins_and_rectangles():
     assert "share by first number and second number" in picture_of(result).alternative
 
 
+@pytest.mark.parametrize(("cells", "has_table"), [((4, 5), True), ((4, 20), False)])
+def test_shares_of_cells_are_listed_where_a_narrow_terminal_does_not_break_the_table(cells, has_table):
+    question = survey_question(method="grid", epsilon=4.0, cells=cells)
+    found = answered(question, people(800)) | {"privacy": question.privacy_report()}
+    lines = lines_of("distribution", found)
+    head = next((at for at, line in enumerate(lines) if line.startswith("  Shares of cells in %")), None)
+    assert (head is not None) is has_table
+    if head is not None:
+        listed = lines[head + 2 :][: cells[0]]
+        shares = [[float(word) / 100 for word in line.split()[3:]] for line in listed]
+        assert np.array(shares) == pytest.approx(np.array(found["grid"]["cells"])[..., 0], abs=0.0006)
+        assert max(map(len, listed)) <= 60
+
+
 def test_a_question_states_its_cells_and_the_json_of_others_shows_no_field_of_a_grid():
     question = survey_question(method="grid", cells=None, responses=100_000)
     assert question.cells == (7, 7)
