@@ -24,7 +24,6 @@ from analyses.sums.forecast import LARGEST_FRACTION
 from analyses.sums.round import HISTOGRAM, MEAN, SUM
 from analyses.sums.secure_sum import SumParams, check_delta, privacy_report, topology_of
 from analyses.sums.tree_counts import TreeCounts
-from dp.local_mechanism.sign_response import SignResponse
 from mpc.errors import ProtocolError
 from questions.cohorts import MaskedQuestion
 from questions.reading import AnyQuestion
@@ -96,9 +95,7 @@ def plan_of(question: AnyQuestion, n_members: int | None = None) -> QuestionPlan
 
 
 def _of_persons(question: SurveyQuestion, n: int) -> QuestionPlan:
-    mechanism = question.inquiry.response
-    assert isinstance(mechanism, SignResponse)
-    forecast = forecast_of_persons(mechanism, len(question.records), question.order, question.ranges, n)
+    forecast = forecast_of_persons(question.mechanisms, question.order, question.ranges, n)
     return QuestionPlan(n, forecast, question.privacy_report(n))
 
 

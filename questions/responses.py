@@ -23,18 +23,28 @@ from pydantic import AwareDatetime, Field, model_validator
 from analyses.distribution.inquiry import DistributionParams, Inquiry, Range, mechanism_of
 from analyses.distribution.methods import Answered, takes_choices
 from analyses.distribution.shuffled import analyst_view
-from analyses.job.job import Delta, Epsilon, JobError, Name, PublicModel
-from analyses.pattern_count.persons import MAX_ORDER, MAX_RECORDS, PersonTally, described
+from analyses.job.job import Delta, Epsilon, JobError, Name
+from analyses.pattern_count.persons import (
+    MAX_ORDER,
+    MAX_RECORDS,
+    TWO_VALUES,
+    PersonTally,
+    RecordResponse,
+    check_size,
+    described,
+)
 from analyses.rows.grid import Grid
 from dp.cost.accounting import CalibrationError
 from dp.cost.job_cost import JobCost
 from dp.cost.report import privacy_report
 from dp.cost.views import MEMBER_UNIT, VIEWS
+from dp.local_mechanism.hashed_response import DirectResponse
 from dp.local_mechanism.odds import Odds
 from dp.local_mechanism.public_choice import PublicChoices
 from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave
 from entropy import Entropy
+from questions.persons import CATEGORIES, PERSON_UNIT, SIGNS, RecordOfPerson, n_categories
 from questions.question import Asked, Question
 
 if TYPE_CHECKING:
@@ -48,9 +58,6 @@ MAX_ROUNDS = 1024
 
 RECORDS_UNIT = "member's records (that it answered is public)"
 """What a response protects, in the words of reports. Budgets of devices are kept per `dp.cost.views.MEMBER_UNIT`."""
-
-PERSON_UNIT = "person's records, one at each of its devices (that these answered is public)"
-"""What all responses about a person protect together."""
 
 
 @dataclass(frozen=True)
@@ -68,18 +75,6 @@ class Input:
     not_used_because: str = ""
 
 
-class RecordOfPerson(PublicModel):
-    """A further record of the same person, which another device of that person keeps.
-
-    Attributes:
-        record: its name.
-        range: range of the number; values outside it count as its nearer end.
-    """
-
-    record: Name
-    range: Range
-
-
 class SurveyQuestion(DistributionParams, Question):
     """What an analyst asks of devices.
 
@@ -90,8 +85,9 @@ class SurveyQuestion(DistributionParams, Question):
         buckets, method, bins, fine, half_width, top, centre, second, cells, rectangles, estimate, tau, smoothing,
             queries, quantiles: see `DistributionParams`. Of a `grid` the record has two numbers, in their order, and
             the expected number of responses is `responses`.
-        others: further records of the same person. A device answers about the one that its name ends with. The JSON of
-            other questions does not show this field and the next.
+        others: further records of the same person. A device answers about the one that its name ends with. With
+            `method` direct all are categories, whose ranges say how many values they have. The JSON of other questions
+            does not show this field and the next.
         order: largest number of records of a pattern.
         epsilon: epsilon of one response, at delta 0; a person with a device for each of m records pays m times that.
         delta: at which the report states what a response costs; the promise at delta 0 holds whatever it is.
@@ -123,6 +119,7 @@ class SurveyQuestion(DistributionParams, Question):
 
     @model_validator(mode="after")
     def _can_be_answered(self) -> Self:
+        self._settle_categories()
         self.check_grid()
         self._settle_cells()
         if self.round >= self.rounds:
@@ -144,6 +141,16 @@ class SurveyQuestion(DistributionParams, Question):
             raise ValueError(f"epsilon: {error}") from error
         object.__setattr__(self, "cells", found)
 
+    def _settle_categories(self) -> None:
+        """State how many values the first record has, where all are categories: as many as its range."""
+        if not self.others or self.method != CATEGORIES:
+            return
+        k = n_categories(self.range)
+        for name in ("buckets", "bins"):
+            if name in self.model_fields_set and getattr(self, name) != k:
+                raise ValueError(f"{name}: the range of the record has {k} categories; leave `{name}` away")
+            object.__setattr__(self, name, k)
+
     def _check_others(self) -> None:
         if (self.analysis == "pattern-count") != bool(self.others):
             raise ValueError("others: pattern counts name further records of a person, and nothing else does")
@@ -153,12 +160,14 @@ class SurveyQuestion(DistributionParams, Question):
             return
         if len(set(self.records)) != len(self.records):
             raise ValueError("others: a record appears more than once")
-        if self.method != "sign":
-            raise ValueError("method: patterns of several records are counted from signs; use method 'sign'")
+        if self.method not in (SIGNS, CATEGORIES):
+            raise ValueError("method: patterns of several records are counted by 'sign', or by 'direct' of categories")
         if self.rounds > 1 or self.centre is not None:
             raise ValueError("rounds, centre: a question about several records of a person has none")
         for other in self.others:
             Grid(*other.range, self.buckets)
+        if self.method == CATEGORIES or self.buckets == TWO_VALUES:
+            check_size([question.buckets for question in self.each], self.order)
 
     def check(self) -> None:
         """See `Question`: there must be such a mechanism."""
@@ -211,11 +220,25 @@ class SurveyQuestion(DistributionParams, Question):
         Raises:
             JobError: it keeps none of them.
         """
-        if not self.others:
-            return self
-        _, place = self.respondent(name)
-        alone = {"analysis": "distribution", "record": self.records[place], "others": (), "order": 2}
-        return SurveyQuestion.model_validate(self.model_dump() | alone | {"range": self.ranges[place]})
+        return self.each[self.respondent(name)[1]] if self.others else self
+
+    @cached_property
+    def each(self) -> "tuple[SurveyQuestion, ...]":
+        """What the device of each record is asked, in the order of `records`."""
+        common = self.model_dump() | {"analysis": "distribution", "others": (), "order": 2}
+        questions = []
+        for record, ends in zip(self.records, self.ranges, strict=True):
+            own = {"record": record, "range": ends}
+            if self.method == CATEGORIES:
+                own |= dict.fromkeys(("buckets", "bins"), n_categories(ends))
+            questions.append(SurveyQuestion.model_validate(common | own))
+        return tuple(questions)
+
+    @property
+    def mechanisms(self) -> tuple[RecordResponse, ...]:
+        """How the device of each record of a person answers."""
+        found = [question.inquiry.response for question in self.each]
+        return tuple(one for one in found if isinstance(one, SignResponse | DirectResponse))
 
     def cost(self) -> JobCost:
         """Return what one response costs, for a device's ledger; it withstands all other devices together."""
@@ -259,7 +282,7 @@ class SurveyQuestion(DistributionParams, Question):
             n_parties=n_responses,
             colluding=max(0, n_responses - n),
             delta=self.delta,
-            events={view: inquiry.response.events(view) * n for view in VIEWS},
+            events={view: inquiry.response.events(view) * n for view in VIEWS},  # of all records the odds are the same
             noise=dict.fromkeys(VIEWS, "each response's noise is its device's alone"),
             parameters=parameters,
             unit=PERSON_UNIT if self.others else RECORDS_UNIT,
@@ -368,8 +391,7 @@ def patterns_of(asked: AskedQuestion, tally: PersonTally) -> dict[str, Any]:
         asked: a question about several records.
         tally: all persons that have answered about some of them, at least one.
     """
-    question, mechanism = asked.question, asked.question.inquiry.response
-    assert isinstance(mechanism, SignResponse)
-    found = described(mechanism, tally.counts, question.records, question.ranges, question.order)
+    question = asked.question
+    found = described(question.mechanisms, tally.counts, question.records, question.ranges, question.order)
     of_all = {"record": ", ".join(question.records), "responses": tally.n_responses, "method": question.method}
     return {**found, **of_all, "privacy": question.privacy_report(tally.n_responses)}

@@ -1,61 +1,103 @@
 """How many persons have each pattern, from one randomized response about each of their records [VertPrim23, app. H].
 
-Each record of a person is kept by a device of its own, which answers by a `SignResponse`. Responses of one person are
-drawn independently, so with u_j an unbiased number for what record j says, the product of u_j over the records of a
-pattern is unbiased for what all of them say; a count is the sum of these products over the persons who have answered
-about all records of the pattern. This inverts the Kronecker product of the responses' matrices, record by record.
+Each record of a person is kept by a device of its own. Of a record with k values the device tells one of them, or that
+there is none, by randomized response among these k + 1 (`DirectResponse`); a number it rounds to one end of its range
+first (`SignResponse`, the same with k = 2).
+
+Estimate. Let a response be v with the probability q + r where the record is v, and with q else. The score
+u_v = (1[response is v] - q) / r has the expectation 1 or 0, as the record is v or not. Responses of one person are
+drawn independently, so the product of the scores of some records is unbiased for whether all of them have these values,
+and a count is the sum of such products over the persons who have answered about all records of the pattern. This
+inverts the Kronecker product of the responses' matrices, record by record.
+
+Error. For given values persons are independent, and the expectation of a product X is its square, so that the variance
+of a count is the sum of E[X^2] - E[X], of which the sum of X^2 - X is an unbiased estimate. E[u_v^2] is
+m = ((q + r) (1 - q)^2 + (1 - q - r) q^2) / r^2 where the record is v, and o = q (1 - q) / r^2 else; m - o =
+(1 - 2 q) / r >= 1, as q + (q + r) <= 1, and m >= 1. So of all persons those who have the whole pattern add the most,
+prod m - 1, and the least is prod o or that.
+
+Cost. A set of records takes one pass over the table of outputs, and time for each of its patterns.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations, product
-from math import comb, factorial, sqrt
+from math import comb, factorial, prod, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.job.forecast import Forecast, Quantity, Signal
-from dp.local_mechanism.sign_response import MINUS, NEITHER, PLUS, SignResponse
+from dp.local_mechanism.hashed_response import DirectResponse
+from dp.local_mechanism.sign_response import SignResponse
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+RecordResponse = SignResponse | DirectResponse
+"""How a device answers about its record; each has an output for a record without a value, the last one."""
+
 MAX_RECORDS = 8
-"""Largest number of records of a person: 4^8 combinations of outputs are counted."""
+"""Largest number of records of a person."""
+
+MAX_COMBINATIONS = 1 << 19
+"""Largest number of combinations of outputs, or none, of all records: so many counts of persons are kept."""
+
+MAX_PATTERNS = 4096
+"""Largest number of patterns that a result states."""
 
 MAX_ORDER = 4
 """Largest number of records of a pattern. With epsilon 0.5 of a response and a million persons the standard error of a
 count is 0.9 % of them for a pattern of 2, 3 % of 3, 8 % of 4, 23 % of 5; with epsilon 1 it is 0.8 % of 4."""
 
 TWO_VALUES = 2
-"""Inputs of a record that is no number but a yes or a no."""
+"""Values of a record that is no number but a yes or a no."""
 
 LEAST_DEVIATIONS = 4.0
 """Standard errors above 0 of the number of those who have a value, for a mean of them to be stated."""
-
-_KINDS = 1 + max(PLUS, MINUS, NEITHER) + 1  # no response, or an output of a response with an empty input
 
 _EVEN = (
     "Everybody answers about each record and has a value, and patterns are equally frequent. In the best case nobody "
     "resembles the pattern, in the bad case everybody has it."
 )
+_OF_LARGEST_ERRORS = (
+    "Of so many records those are forecast whose counts err most: others have fewer values, and err less."
+)
 _EVEN_NUMBERS = "Everybody answers about each record and has a value, and values are spread evenly over their ranges."
+
+
+def check_size(n_values: Sequence[int], order: int) -> None:
+    """Refuse a question whose counts would be too many.
+
+    Args:
+        n_values: number of values of each record.
+        order: largest number of records of a pattern.
+
+    Raises:
+        ValueError: the text names the fields.
+    """
+    if (n := prod(k + 2 for k in n_values)) > MAX_COMBINATIONS:
+        raise ValueError(f"others: {n} combinations of answers, at most {MAX_COMBINATIONS}; ask about fewer values")
+    n = sum(prod(some) for size in range(1, order + 1) for some in combinations(n_values, size))
+    if n > MAX_PATTERNS:
+        raise ValueError(f"order: {n} patterns, at most {MAX_PATTERNS}; ask about patterns of fewer records")
 
 
 class PersonTally:
     """How many persons gave each combination of outputs.
 
     Args:
-        n_records: m.
+        mechanisms: one a record.
 
     Attributes:
-        counts: shape (4,) * m: 0 stands for no response, 1 + the output else.
+        counts: an axis a record: 0 stands for no response, 1 + the output else.
         n_responses: number of responses.
     """
 
-    def __init__(self, n_records: int) -> None:
-        self._shape = (_KINDS,) * n_records
-        self._flat = np.zeros(_KINDS**n_records, dtype=np.int64)
+    def __init__(self, mechanisms: Sequence[RecordResponse]) -> None:
+        self._shape = tuple(1 + mechanism.n_outputs for mechanism in mechanisms)
+        self._flat = np.zeros(prod(self._shape), dtype=np.int64)
+        self._strides = [prod(self._shape[place + 1 :]) for place in range(len(self._shape))]
         self._person, self._cell = "", 0
         self.n_responses = 0
 
@@ -72,13 +114,12 @@ class PersonTally:
             respondents: person and place of the record.
             responses: outputs, shape (n,).
         """
-        n_records = len(self._shape)
         self.n_responses += len(respondents)
         for (person, place), response in zip(respondents, responses.tolist(), strict=True):
             if person != self._person:
                 self._close()
                 self._person = person
-            self._cell += (1 + response) * _KINDS ** (n_records - 1 - place)
+            self._cell += (1 + response) * self._strides[place]
 
     def _close(self) -> None:
         if self._cell:
@@ -86,81 +127,126 @@ class PersonTally:
         self._person, self._cell = "", 0
 
 
-def scores_of(mechanism: SignResponse) -> Floats:
-    """Return what each kind of output says of a record, without bias, shape (4, 2); nothing for no response.
+def n_values_of(mechanism: RecordResponse) -> int:
+    """Return how many values of a record are told apart."""
+    return mechanism.n_outputs - 1
 
-    With x the input in units of d - 1, the columns have the expectations 1 - x and x; both 0 where there is no value.
-    See `analyses.distribution.estimates.wave_moments.sign_mean`.
-    """
+
+def _law(mechanism: RecordResponse) -> tuple[float, float]:
+    """Return q and r of the module's text."""
+    if isinstance(mechanism, DirectResponse):
+        other = mechanism.response.other
+        return float(other), float(mechanism.response.truthful - other)
     q = mechanism.odds.other * (mechanism.n_inputs - 1) / mechanism.total
-    r = 1 - mechanism.n_outputs * q
-    scores = np.zeros((_KINDS, 2))
-    for column, output in enumerate((MINUS, PLUS)):
-        scores[1:, column] = ((np.arange(_KINDS - 1) == output) - q) / r
+    return q, 1 - mechanism.n_outputs * q
+
+
+def scores_of(mechanism: RecordResponse) -> Floats:
+    """Return what each kind of output says of a record, without bias, shape (1 + outputs, values): 0 for no response.
+
+    Of numbers, with x the input in units of d - 1, the columns have the expectations 1 - x and x; both 0 where there is
+    no value. See `analyses.distribution.estimates.wave_moments.sign_mean`.
+    """
+    q, r = _law(mechanism)
+    scores = np.zeros((1 + mechanism.n_outputs, n_values_of(mechanism)))
+    scores[1:] = (np.eye(*scores[1:].shape) - q) / r
     return scores
 
 
 def described(
-    mechanism: SignResponse, counts: Integers, records: Sequence[str], ranges: Sequence[tuple[float, float]], order: int
+    mechanisms: Sequence[RecordResponse],
+    counts: Integers,
+    records: Sequence[str],
+    ranges: Sequence[tuple[float, float]],
+    order: int,
 ) -> dict[str, Any]:
     """Return what the responses say, JSON-able.
 
     Args:
-        mechanism: which was answered by, with an empty input.
+        mechanisms: responses about each record, with an empty input; all of one kind.
         counts: from `PersonTally`.
         records: names.
-        ranges: ranges of their numbers.
+        ranges: ranges of their numbers; values of categories are counted from the lower end.
         order: largest number of records of a pattern.
 
     Returns:
-        `persons`, who have answered about any record; of records with two values `patterns`, each with how many persons
-        have answered about all its records, how many of them have it, and the standard error of that by the responses;
-        and `powers`: sums over all persons who have answered about all records, of powers of the number of records
-        whose value is 1, one that has no value counting as 0. Of numbers `means`, and `covariances` of two records, of
-        all who have both, with errors that hold for the population that persons are drawn from.
+        `persons`, who have answered about any record; of records with a few values `patterns`, each with how many
+        persons have answered about all its records, how many of them have it, and the standard error of that by the
+        responses; and where all have two values `powers`: sums over all persons who have answered about all records, of
+        powers of the number of records whose value is the second, one that has no value counting as 0. Of numbers
+        `means`, and `covariances` of two records, of all who have both, with errors that hold for the population that
+        persons are drawn from.
     """
-    cells = np.flatnonzero(counts)
-    n = counts.reshape(-1)[cells].astype(np.float64)
-    kinds = np.array(np.unravel_index(cells, counts.shape))
-    people = _People(mechanism, tuple(records), n, kinds)
-    found: dict[str, Any] = {"analysis": "pattern-count", "records": list(records), "persons": int(n.sum())}
-    if mechanism.n_inputs == TWO_VALUES:
-        return found | {"patterns": list(people.patterns(order)), "powers": people.powers(order)}
-    return found | {"means": people.means(ranges), "covariances": people.covariances(ranges)}
+    found: dict[str, Any] = {"analysis": "pattern-count", "records": list(records), "persons": int(counts.sum())}
+    first = mechanisms[0]
+    if isinstance(first, SignResponse) and first.n_inputs > TWO_VALUES:
+        people = _People(first, records, counts)
+        return found | {"means": people.means(ranges), "covariances": people.covariances(ranges)}
+    starts = [
+        int(lower) if isinstance(one, DirectResponse) else 0 for one, (lower, _) in zip(mechanisms, ranges, strict=True)
+    ]
+    found["patterns"] = [
+        row
+        for size in range(1, order + 1)
+        for places in combinations(range(len(records)), size)
+        for row in _patterns(mechanisms, counts, records, starts, places)
+    ]
+    if all(n_values_of(one) == TWO_VALUES for one in mechanisms):
+        found["powers"] = _People(first, records, counts).powers(order)
+    return found
+
+
+def _patterns(
+    mechanisms: Sequence[RecordResponse],
+    counts: Integers,
+    records: Sequence[str],
+    starts: Sequence[int],
+    places: Sequence[int],
+) -> list[dict[str, Any]]:
+    """Return the count of each pattern of some records; see the module's text.
+
+    The variance may be estimated too small for a few persons, so it is no less than in the best case.
+    """
+    others = tuple(place for place in range(counts.ndim) if place not in places)
+    among = counts.sum(axis=others)[(slice(1, None),) * len(places)].astype(np.float64)
+    own = [mechanisms[place] for place in places]
+    sums, squares = among, among
+    for scores in (scores_of(one)[1:] for one in own):  # each turns the first axis into the last one
+        sums, squares = np.tensordot(sums, scores, (0, 0)), np.tensordot(squares, scores**2, (0, 0))
+    persons = float(among.sum())
+    errors = np.sqrt(np.maximum(squares - sums, persons * _variances(own)[0]))
+    return [
+        {
+            "records": [records[place] for place in places],
+            "values": [starts[place] + value for place, value in zip(places, values, strict=True)],
+            "persons": int(persons),
+            "count": float(sums[values]),
+            "standard_error": float(errors[values]),
+        }
+        for values in product(*map(range, sums.shape))
+    ]
 
 
 class _People:
-    """Persons by their outputs: n of each combination, and `kinds`, shape (records, combinations)."""
+    """Persons by their outputs about records with one mechanism: n of each combination that anybody has.
 
-    def __init__(self, mechanism: SignResponse, records: tuple[str, ...], n: Floats, kinds: Integers) -> None:
-        self._mechanism, self._records, self._n, self._kinds = mechanism, records, n, kinds
-        self._scores = scores_of(mechanism)[kinds]  # (records, combinations, 2)
+    Args:
+        mechanism: response about each record, which tells two values apart.
+        records: names.
+        counts: from `PersonTally`.
+    """
+
+    def __init__(self, mechanism: RecordResponse, records: Sequence[str], counts: Integers) -> None:
+        cells = np.flatnonzero(counts)
+        self._mechanism, self._records = mechanism, tuple(records)
+        self._n = counts.reshape(-1)[cells].astype(np.float64)
+        self._kinds = np.array(np.unravel_index(cells, counts.shape))
+        self._scores = scores_of(mechanism)[self._kinds]  # (records, combinations, 2)
 
     def _who(self, places: Sequence[int]) -> tuple[Floats, Floats]:
         """Return of the combinations with a response about each of some records the numbers, and the scores."""
         has = np.all(self._kinds[list(places)] > 0, axis=0)
         return self._n[has], self._scores[list(places)][:, has]
-
-    def patterns(self, order: int) -> Iterator[dict[str, Any]]:
-        """Yield the count of each pattern of up to so many records.
-
-        For given values persons are independent, and a product X of scores has the expectation 1 or 0, as its person
-        has the pattern or not: the variance of the sum is the sum of E[X^2] - E[X], of which X^2 - X is an unbiased
-        estimate. It may be too small for a few persons, so it is no less than in the best case.
-        """
-        for size in range(1, order + 1):
-            for places in combinations(range(len(self._records)), size):
-                n, scores = self._who(places)
-                for values in product((0, 1), repeat=size):
-                    x = np.prod(scores[np.arange(size), :, list(values)], axis=0)
-                    count, least = float(n @ x), float(n.sum()) * _variances(self._mechanism, size)[0]
-                    yield {
-                        "records": [self._records[place] for place in places],
-                        "values": list(values),
-                        "persons": int(n.sum()),
-                        "count": count,
-                        "standard_error": sqrt(max(float(n @ x**2) - count, least)),
-                    }
 
     def powers(self, order: int) -> list[dict[str, Any]]:
         """Return the sum of each power p up to so many of the number of ones.
@@ -219,29 +305,29 @@ class _People:
 
 
 def forecast(
-    mechanism: SignResponse, n_records: int, order: int, ranges: Sequence[tuple[float, float]], n_responses: int
+    mechanisms: Sequence[RecordResponse], order: int, ranges: Sequence[tuple[float, float]], n_responses: int
 ) -> Forecast:
     """Return the errors that are expected of counts, by the number of records, or of a covariance.
 
     Args:
-        mechanism: which is answered by.
-        n_records: m.
+        mechanisms: responses about each record.
         order: largest number of records of a pattern.
         ranges: ranges of the records' numbers.
-        n_responses: how many devices answer, m of each person.
+        n_responses: how many devices answer, one for each record of a person.
     """
-    n = n_responses / n_records
-    if mechanism.n_inputs > TWO_VALUES:
-        return _forecast_of_numbers(mechanism, n, ranges)
+    n, first = n_responses / len(mechanisms), mechanisms[0]
+    if isinstance(first, SignResponse) and first.n_inputs > TWO_VALUES:
+        return _forecast_of_numbers(first, n, ranges)
     found = []
     for size in range(1, order + 1):
-        best, even, bad = (sqrt(n * one) for one in _variances(mechanism, size))
+        best, even, bad = np.sqrt(n * np.array([_variances(some) for some in combinations(mechanisms, size)])).T
         name = f"count of a pattern of {size} record{'s' * (size > 1)}"
-        found.append(Quantity(name, "persons", even, None, None, 0.0, n, best, bad))
-    signal = Signal(
-        "the least error of a count of two records", sqrt(n * _variances(mechanism, 2)[0]), "their number", n, "persons"
-    )
-    return Forecast(tuple(found), (_EVEN,), infeasible=signal.in_words if signal.is_infeasible else "")
+        errors = (float(even.max()), None, None, 0.0, n, float(best.min()), float(bad.max()))
+        found.append(Quantity(name, "persons", *errors))
+    least = sqrt(n * min(_variances(some)[0] for some in combinations(mechanisms, 2)))
+    signal = Signal("the least error of a count of two records", least, "their number", n, "persons")
+    which = () if len(set(map(n_values_of, mechanisms))) == 1 else (_OF_LARGEST_ERRORS,)
+    return Forecast(tuple(found), (_EVEN, *which), infeasible=signal.in_words if signal.is_infeasible else "")
 
 
 def _forecast_of_numbers(mechanism: SignResponse, n: float, ranges: Sequence[tuple[float, float]]) -> Forecast:
@@ -260,14 +346,15 @@ def _forecast_of_numbers(mechanism: SignResponse, n: float, ranges: Sequence[tup
     return Forecast((mean, both), (_EVEN_NUMBERS,))
 
 
-def _variances(mechanism: SignResponse, size: int) -> tuple[float, float, float]:
+def _variances(mechanisms: Sequence[RecordResponse]) -> tuple[float, float, float]:
     """Return the variance of a person's product of scores: in the best case, for even patterns, in the bad case."""
-    scores = scores_of(mechanism)[1:, 1]
-    low, high, empty = mechanism.weights_of(np.array([0, mechanism.n_inputs - 1, mechanism.n_inputs])) / mechanism.total
-    others, match = [float(law @ scores**2) for law in (low, empty)], float(high @ scores**2)
-    best = min(min(*others, match) ** size, match**size - 1)
-    even = ((others[0] + match) / 2) ** size - 0.5**size
-    return best, even, max(match**size - 1, max(others) ** size)
+    least, even, most, n_patterns = 1.0, 1.0, 1.0, 1
+    for mechanism in mechanisms:
+        (q, r), k = _law(mechanism), n_values_of(mechanism)
+        other, match = q * (1 - q) / r**2, ((q + r) * (1 - q) ** 2 + (1 - q - r) * q**2) / r**2
+        least, most = least * other, most * match
+        even, n_patterns = even * (match + (k - 1) * other) / k, n_patterns * k
+    return min(least, most - 1), even - 1 / n_patterns, most - 1
 
 
 def _ratio(n: Floats, above: Floats, below: Floats) -> tuple[float | None, float | None]:

@@ -123,7 +123,7 @@ def _told_of_persons(mechanism: SignResponse, runs: int) -> Iterator[tuple[str, 
         kinds = 1 + mechanism.respond(values.reshape(-1), InsecureTestEntropy(f"persons {run}")).reshape(-1, 3)
         kinds[rng.random(kinds.shape) < 0.05] = 0  # no response
         cells = np.bincount(np.ravel_multi_index(tuple(kinds.T), shape), minlength=4 ** len(names)).reshape(shape)
-        told = described(mechanism, cells, names, [(0.0, 1.0)] * len(names), len(names))
+        told = described([mechanism] * len(names), cells, names, [(0.0, 1.0)] * len(names), len(names))
         for row in told.get("patterns", ()):
             at = [names.index(name) for name in row["records"]]
             exact = np.sum(np.all((values[:, at] == row["values"]) & (kinds[:, at] > 0), axis=1))

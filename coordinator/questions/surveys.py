@@ -43,9 +43,7 @@ class Surveys(AnsweredHost):
         """See `AnsweredHost`."""
         asked, name = AskedQuestion.from_json(text) if asked is None else asked, caller.identity.name
         try:
-            if asked.question.others:
-                asked.question.respondent(name)
-            return Given(number, name, asked.response_of(body))
+            return Given(number, name, asked.about(name).response_of(body))
         except JobError as error:
             raise InvalidRequestError(f"{name}: {error}") from error
 
@@ -55,7 +53,7 @@ class Surveys(AnsweredHost):
 
     def _estimate(self, one: OpenOne, stored: StoredQuestion) -> tuple[str, str]:
         asked, question, number = one.asked, one.question, stored.number
-        tally = PersonTally(len(question.records)) if question.others else tally_of(question.inquiry.response)
+        tally = PersonTally(question.mechanisms) if question.others else tally_of(question.inquiry.response)
         if isinstance(tally, PersonTally):
             for names, responses in self._store.responses(number):  # by name, so those of a person are neighbours
                 tally.add([question.respondent(name) for name in names], responses)

@@ -7,7 +7,7 @@ import json
 import pytest
 from deadlines import GENEROUS_S, until
 from sum_federation import COORDINATOR, sum_federation
-from surveys import OF_PERSONS, asked, kept, survey_device, survey_question
+from surveys import OF_CATEGORIES, OF_PERSONS, asked, kept, survey_device, survey_question
 from wire.v1.questions_pb2 import QuestionAnswer
 
 from coordinator.questions import answered_host
@@ -229,6 +229,43 @@ async def test_devices_of_one_person_answer_about_a_record_each_and_patterns_are
     lines = device_text(result)
     assert "smokes, runs, sleeps-well: 23 responses about 8 persons" in lines
     assert "smokes 1, runs 1, sleeps-well 1" in lines
+
+
+async def test_devices_of_one_person_answer_about_categories_and_combinations_of_them_are_counted(hub):
+    """Of four ways to travel one is nobody's, and a record holds none of them; hardly any response lies."""
+    people = {f"p{i}": (i % 2, (1, 3, 4, 3)[i % 4], i < 3) for i in range(8)} | {"p8": (1.0, float("nan"), 0.0)}
+    asking = Proposal(hub, survey_question(**OF_CATEGORIES, epsilon=14.0, order=3, responses=27))
+    await asking.opened()
+    records = ("smokes", "travels-by", "sleeps-well")
+    for person, values in people.items():
+        for record, value in zip(records, values, strict=True):
+            name = f"{person}-{record}"
+            fields = {"client": await client_of(hub, name), "records": {record: kept(float(value))}}
+            with survey_device(hub.folder / name, name=name, max_epsilon=50.0, **fields) as device:
+                assert await device.answer(await device.client.fetch(0))
+    result = await asking.result()
+    assert (result["persons"], result["responses"], result["contradictions"]) == (9, 27, 0)
+    assert result["privacy"]["views"]["coordinator"]["epsilon"] == pytest.approx(42.0, abs=0.01)
+    found = {(*row["records"], *row["values"]): (round(row["count"]), row["persons"]) for row in result["patterns"]}
+    assert len(found) == 8 + 20 + 16
+    assert [found["travels-by", value][0] for value in (1, 2, 3, 4)] == [2, 0, 4, 2]
+    assert found["smokes", "travels-by", 1, 3] == (4, 9)
+    assert found["smokes", "travels-by", 0, 3] == (0, 9)
+    assert found["smokes", "travels-by", "sleeps-well", 1, 3, 1] == (1, 9)
+    assert "smokes 1, travels-by 3" in device_text(result)
+
+
+async def test_a_response_is_one_to_the_record_of_the_device_that_gives_it(hub):
+    """A record of two categories has three outputs, one of four has five; each is checked by its own."""
+    asking = Proposal(hub, survey_question(**OF_CATEGORIES, responses=2))
+    question_id = await asking.opened()
+    with pytest.raises(InvalidRequestError, match="below 3"):
+        await (await client_of(hub, "p1-smokes")).answer(question_id, b"\3")
+    with pytest.raises(InvalidRequestError, match="below 5"):
+        await (await client_of(hub, "p1-travels-by")).answer(question_id, b"\5")
+    await (await client_of(hub, "p1-travels-by")).answer(question_id, b"\4")
+    await (await client_of(hub, "p1-smokes")).answer(question_id, b"\2")
+    assert (await asking.result())["persons"] == 1
 
 
 async def test_a_device_answers_once_about_the_record_of_its_certificate_and_about_no_other(hub):

@@ -50,6 +50,18 @@ OF_PERSONS = {
 """A question about three records of each person, to devices named PERSON-RECORD."""
 
 
+OF_CATEGORIES = {
+    "analysis": "pattern-count",
+    "record": "smokes",
+    "others": [{"record": "travels-by", "range": (1.0, 5.0)}, {"record": "sleeps-well", "range": (0.0, 2.0)}],
+    "range": (0.0, 2.0),
+    "buckets": 2,
+    "bins": 2,
+    "method": "direct",
+}
+"""As `OF_PERSONS`, but records are categories: `travels-by` is one of 1, 2, 3, 4."""
+
+
 def kept(*values: float, length=None) -> KeptRecord:
     return KeptRecord(DeclaredRecord(length), lambda: Record(np.array(values, dtype=np.float64)))
 

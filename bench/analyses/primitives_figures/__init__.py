@@ -158,7 +158,7 @@ def _error_of_persons(n: int, v: int, epsilon: float, runs: int) -> float:
         bits = (rng.random((n, v)) < (0.4, 0.5, 0.6)[:v]).astype(np.int64)
         kinds = 1 + mechanism.respond(bits.reshape(-1), SystemEntropy()).reshape(n, v)
         cells = np.bincount(np.ravel_multi_index(kinds.T, (4,) * v), minlength=4**v).reshape((4,) * v)
-        found = described(mechanism, cells, names, [(0.0, 1.0)] * v, v)["patterns"]
+        found = described([mechanism] * v, cells, names, [(0.0, 1.0)] * v, v)["patterns"]
         for row in found:
             if len(row["values"]) == v:
                 exact = int(np.sum(np.all(bits == row["values"], axis=1)))

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from surveys import OF_PERSONS, asked, survey_question
+from surveys import OF_CATEGORIES, OF_PERSONS, asked, survey_question
 
 from analyses.job.job import JobError
 from questions.forecast import plan_of
 from questions.reading import question_from_json, question_from_toml
+from questions.responses import SurveyQuestion
 
 TWO = [{"record": "runs", "range": (0, 1)}]
 
@@ -19,7 +20,22 @@ BAD = {
     "a record twice": ({"others": [{"record": "smokes", "range": (0, 1)}]}, "others"),
     "nine records": ({"others": [{"record": f"r{i}", "range": (0, 1)} for i in range(8)]}, "others"),
     "a range that is none": ({"others": [{"record": "runs", "range": (1, 1)}]}, "range"),
-    "a method that is no sign": ({"method": "wave"}, "method"),
+    "a method that is neither": ({"method": "wave"}, "method"),
+    "categories by hashes": ({"method": "hashed", "bins": 2}, "method"),
+    "one category": ({"method": "direct", "bins": 2}, "range: 0 to 1 is no range"),
+    "another record with one": (OF_CATEGORIES | {"others": TWO}, "range: 0 to 1 is no range"),
+    "categories between whole numbers": (OF_CATEGORIES | {"range": (0.5, 2.5)}, "range: 0.5 to 2.5 is no range"),
+    "other buckets than categories": (OF_CATEGORIES | {"buckets": 4}, "buckets: the range of the record has 2"),
+    "other bins than categories": (OF_CATEGORIES | {"bins": 4}, "bins"),
+    "too many categories": (OF_CATEGORIES | {"others": [{"record": "runs", "range": (0, 1025)}]}, "range"),
+    "too many patterns": (
+        OF_CATEGORIES | {"others": [{"record": f"r{i}", "range": (0, 20)} for i in range(3)], "order": 3},
+        "order",
+    ),
+    "too many answers": (
+        OF_CATEGORIES | {"others": [{"record": f"r{i}", "range": (0, 9)} for i in range(7)]},
+        "others",
+    ),
     "a series": ({"rounds": 2, "series": "x"}, "rounds"),
     "a centre": ({"centre": 0.5}, "centre"),
     "patterns of more records than there are": ({"others": TWO, "order": 3}, "order"),
@@ -48,6 +64,33 @@ def test_a_device_is_asked_about_the_one_record_that_its_name_ends_with():
     for stranger in ("k7qm", "smokes", "k7qm-walks", "k7qm-smokes-runs", "sleeps-well"):
         with pytest.raises(JobError, match="PERSON-RECORD"):
             question.about(stranger)
+
+
+def test_a_device_of_a_category_is_asked_which_one_its_record_is():
+    question = asked(**OF_CATEGORIES)
+    text = question.about("k7qm-travels-by").question.canonical_json()
+    alone = {"record": "travels-by", "range": (1.0, 5.0), "buckets": 4, "bins": 4, "method": "direct"}
+    assert text == survey_question(**alone, until=question.question.until).canonical_json()
+    inputs = [question.about("k7qm-travels-by").question.input_of(np.array([value])).value for value in (1, 3, 4, 9)]
+    assert inputs == [0, 2, 3, 3]
+    unstated = {name: value for name, value in OF_CATEGORIES.items() if name not in ("buckets", "bins")}
+    base = {"epsilon": 1.0, "until": question.question.until}
+    assert SurveyQuestion(**unstated, **base).canonical_json() == question.question.canonical_json()
+
+
+def test_all_responses_about_a_persons_categories_tell_as_much_as_is_stated_and_no_more():
+    """Every pair of persons with records of 2, 4 and 2 categories or without one, and all that they may answer."""
+    question = survey_question(**OF_CATEGORIES, epsilon=0.7)
+    laws = []
+    for mechanism in question.mechanisms:
+        law = np.full((mechanism.n_inputs,) * 2, float(mechanism.response.other))
+        np.fill_diagonal(law, float(mechanism.response.truthful))
+        laws.append(law)
+    of_person = np.kron(np.kron(laws[0], laws[1]), laws[2])
+    assert of_person.sum(axis=1) == pytest.approx(np.ones(45))
+    largest = np.log(of_person.max(axis=0) / of_person.min(axis=0)).max()
+    assert largest <= question.epsilon_of_person * (1 + 1e-12)
+    assert largest == pytest.approx(question.epsilon_of_person, rel=1e-9)
 
 
 def test_a_question_about_one_record_is_that_of_every_device():
