@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from analyses.job.forecast import Wanted
 from analyses.job.job import Job
 from analyses.job.plan import check_roster
 from analyst.asking import AsksDevices, WaitsForDevices
@@ -76,8 +77,11 @@ class AsyncClient(AsksDevices):
         """Return what can be asked about: tables, columns, bounds, and which analyses their owners admit."""
         return Catalogue.of(await (await self._connected()).tables())
 
-    async def plan(self, asked: Asked) -> JobPlan:
+    async def plan(self, asked: Asked, *, within: float | None = None, of: str = "") -> JobPlan:
         """Return what a job would cost and survive, from what the parties list. Nothing is submitted.
+
+        With `within`, half of a 95 % interval, it says besides which epsilon that error takes, of the quantity of the
+        forecast whose name begins with `of`, or of the first one.
 
         The plan is made here, as every party makes it: refusals that follow from the job and the declared tables come
         now, but that of an infeasible job, of which the forecast tells. The policies of the owners, their budgets and
@@ -91,7 +95,8 @@ class AsyncClient(AsksDevices):
 
         job = job_of(asked)
         check_roster(job, analysis_of(job).fewest_parties)
-        return plan_of(job, await self.tables())
+        wanted = None if within is None else Wanted(within, of)
+        return plan_of(job, await self.tables(), wanted=wanted)
 
     async def submit(self, asked: Asked, *, key: str | None = None, anyway: bool = False) -> "AsyncSubmission":
         """Submit a job.
@@ -224,9 +229,9 @@ class Client(WaitsForDevices):
         """See `AsyncClient.tables`."""
         return run(self._client.tables())
 
-    def plan(self, asked: Asked) -> JobPlan:
+    def plan(self, asked: Asked, *, within: float | None = None, of: str = "") -> JobPlan:
         """See `AsyncClient.plan`."""
-        return run(self._client.plan(asked))
+        return run(self._client.plan(asked, within=within, of=of))
 
     def submit(self, asked: Asked, *, key: str | None = None, anyway: bool = False) -> "Submission":
         """See `AsyncClient.submit`."""

@@ -1,11 +1,13 @@
 """What can be said of a job before it is submitted: its cost, the errors that are expected, what the network takes."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from analyses.job.distance import Distance, Work, distance_of
-from analyses.job.forecast import Forecast
+from analyses.job.forecast import Enough, Forecast, Wanted, enough_for
 from analyses.job.job import SECURITY_IN_WORDS, Job, JobError, Security
+from analyses.job.schema import BlockSchema
 from analyses.job.survival import Survival
 from analyst.catalogue import Catalogue
 from results.generic.html import page_of
@@ -80,6 +82,7 @@ class JobPlan:
             said.
         more: how many such jobs more the tables' budgets admit, where their owners let that be seen.
         instead: what one release that answers this and other questions would cost; empty where none does.
+        enough: what would bring a wanted error about, where one is.
     """
 
     survival: Survival
@@ -92,15 +95,16 @@ class JobPlan:
     more: tuple[MoreJobs, ...] = ()
     instead: str = ""
     work: Work | None = None
+    enough: Enough | None = None
 
     def __repr__(self) -> str:
-        forecast = [f"  {line}" for line in self.forecast.lines()]
+        forecast = [f"  {line}" for line in self._errors(self.forecast)]
         return "\n".join([*self._cost(), "", "forecast", *forecast, "", *self._network(), self.survival.as_text()])
 
     def _repr_html_(self) -> str:
         rows = [one.as_dict() for one in self.forecast.quantities]
         columns = {name: [row[name] for row in rows] for name in FORECAST_COLUMNS} if rows else {}
-        said = replace(self.forecast, quantities=()).lines()
+        said = self._errors(replace(self.forecast, quantities=()))
         return page_of("Plan", columns, [*said, "", *self._cost(), "", *self._network(), self.survival.as_text()])
 
     def to_polars(self) -> "polars.DataFrame":
@@ -124,7 +128,11 @@ class JobPlan:
             "work": None if self.work is None else self.work.as_dict(),
             "more_jobs": [asdict(one) for one in self.more],
             "instead": self.instead or None,
+            "enough": None if self.enough is None else self.enough.as_dict(),
         }
+
+    def _errors(self, forecast: Forecast) -> list[str]:
+        return [*forecast.lines(), *([] if self.enough is None else self.enough.lines())]
 
     def _network(self) -> list[str]:
         """Return what network and machines take, each before an empty line; nothing where that is not known."""
@@ -141,26 +149,42 @@ class JobPlan:
         return [f"columns: {', '.join(self.columns) or 'none'}", rows, "", *cost, *more]
 
 
-def plan_of(job: Job, catalogue: Catalogue, *, measured: bool = False) -> JobPlan:
+def plan_of(job: Job, catalogue: Catalogue, *, measured: bool = False, wanted: Wanted | None = None) -> JobPlan:
     """Return what can be said of a job before it is submitted; raises as `AsyncClient.plan`.
 
     Args:
         job: what would be asked.
         catalogue: what the parties list.
         measured: whether this machine is measured, for a second or two, to say processor time.
+        wanted: an error that the analyst wants; the plan says the epsilon for it.
     """
     from analyses.registry import analysis_of
 
-    analysis = analysis_of(job)
-    plan = analysis.plan(job.model_copy(update={"anyway": True}), catalogue.schemas_of(job))
+    analysis, schemas = analysis_of(job), catalogue.schemas_of(job)
+    plan = analysis.plan(job.model_copy(update={"anyway": True}), schemas)
     privacy = None if plan.is_exact else plan.privacy_report()
     parts = analysis.survival(job), plan.column_names, whose_rows(job, joins=analysis.joins_rows(job)), privacy
     work = analysis.work(plan, measured=measured)
     if plan.is_exact:
+        if wanted is not None:
+            raise JobError("within: the answer is exact, so it has no error")
         return JobPlan(*parts, analysis.forecast(plan), distance_of(plan), job.security, work=work)
-    release = _one_release(job, catalogue)
+    release, forecast = _one_release(job, catalogue), analysis.forecast(plan)
     more, instead = _more(job, catalogue, plan.cost(), release), _instead(job, plan.cost(), release)
-    return JobPlan(*parts, analysis.forecast(plan), distance_of(plan), job.security, more, instead, work)
+    enough = None if wanted is None else _enough(job, schemas, wanted, forecast)
+    return JobPlan(*parts, forecast, distance_of(plan), job.security, more, instead, work, enough)
+
+
+def _enough(job: Job, schemas: Sequence[BlockSchema], wanted: Wanted, planned: Forecast) -> Enough:
+    from analyses.registry import analysis_of
+
+    analysis = analysis_of(job)
+
+    def at_epsilon(epsilon: float) -> Forecast:
+        target = job.privacy.model_copy(update={"epsilon": epsilon})
+        return analysis.own_forecast(analysis.plan(job.model_copy(update={"target": target, "anyway": True}), schemas))
+
+    return enough_for(wanted, planned, job.privacy.epsilon, at_epsilon)
 
 
 def _one_release(job: Job, catalogue: Catalogue) -> "JobCost | None":

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
+from cli.terminal.options import DEFAULT_CLIENT, Client, Of, OutputFormat, Within, wanted_of
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_json, print_text, say
 from cli.terminal.plot import Plot, check_plot
 from cli.terminal.plot import plot as draw
 
 if TYPE_CHECKING:
+    from analyses.job.forecast import Wanted
     from analyst.asking import AskedOfDevices
     from analyst.connection import ClientConfig
     from questions.reading import AnyQuestion
@@ -32,6 +33,8 @@ def ask(
         bool, typer.Option("--plan", help="Only show the errors to expect and the cost for a device; asks nobody.")
     ] = False,
     members: Members = None,
+    within: Within = None,
+    of: Of = "",
     follow: Annotated[
         str,
         typer.Option("--follow", "--batch", metavar="ID", help="Wait for the end of a question that you have asked."),
@@ -51,6 +54,9 @@ def ask(
             fail("--plan is for a question; that of --follow was asked already", ExitCode.USAGE)
         if members is not None and not plan:
             fail("--members says how many answer where a question is planned, so it needs --plan", ExitCode.USAGE)
+        if within is not None and not plan:
+            fail("--within asks what an error would take, so it needs --plan", ExitCode.USAGE)
+        wanted = wanted_of(within, of)
         check_plot(plot)
         from analyst.connection import ClientConfig
 
@@ -60,7 +66,7 @@ def ask(
             return
         asked = _read(question)
         if plan:
-            _show_plan(asked, members, output)
+            _show_plan(asked, members, wanted, output)
         else:
             _show_answer(run_question(ClientConfig.load(client), asked), output, plot)
 
@@ -97,20 +103,22 @@ def _show_answer(answer: dict[str, Any], output: Format, plot: Path | None) -> N
         draw(answer, plot, answer["record"])
 
 
-def _show_plan(question: "AnyQuestion", members: int | None, output: Format) -> None:
+def _show_plan(question: "AnyQuestion", members: int | None, wanted: "Wanted | None", output: Format) -> None:
     """Print the errors that are expected of an answer and what it would cost a device; nobody is asked."""
     from analyses.job.job import JobError
     from dp.cost.report import describe
     from questions.forecast import plan_of
 
     try:
-        found = plan_of(question, members)
+        found = plan_of(question, members, wanted)
     except JobError as error:
         fail(error, ExitCode.USAGE, code=error.code)
     if output is Format.JSON:
         print_json(found.as_dict())
         return
     lines = [f"forecast for {found.members} members", *(f"  {line}" for line in found.forecast.lines())]
+    if found.enough is not None:
+        lines += found.enough.lines()
     if found.proofs is not None:
         kibibytes = found.proofs["sealed_bytes"] / 1024
         lines.append(f"each device proves that its vector keeps the bounds, and seals {kibibytes:.3g} KiB")

@@ -14,7 +14,7 @@ import typer
 from analyses.job.job import Job
 from analyst.connection import ClientConfig, connect
 from analyst.question import job_wanted
-from cli.terminal.options import DEFAULT_CLIENT, Client, OutputFormat
+from cli.terminal.options import DEFAULT_CLIENT, Client, Of, OutputFormat, Within, wanted_of
 from cli.terminal.output import ExitCode, Format, exit_codes, fail, print_result, say
 from cli.terminal.plot import Plot, check_plot
 from cli.terminal.plot import plot as plot_result
@@ -72,6 +72,8 @@ def plan_job(
     time: Annotated[
         bool, typer.Option("--time", help="Measure this machine for a few seconds, and say the processor time, too.")
     ] = False,
+    within: Within = None,
+    of: Of = "",
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Show, before anything runs, what a job would cost, how large its errors would be, and who may drop out.
@@ -84,7 +86,7 @@ def plan_job(
     with exit_codes():
         from analyses.registry import survival_of  # with kernels that no other of these commands needs
 
-        job = _asked(job_file)
+        job, wanted = _asked(job_file), wanted_of(within, of)
         survival = survival_of(job)
         if client is None:
             print_result(output, asdict(survival), survival.as_text())
@@ -94,7 +96,7 @@ def plan_job(
         from analyst.planning import plan_of
 
         tables = _call(ClientConfig.load(client), lambda coordinator: coordinator.tables())
-        plan = plan_of(job, Catalogue.of(tables), measured=time)
+        plan = plan_of(job, Catalogue.of(tables), measured=time, wanted=wanted)
         print_result(output, plan.to_dict(), repr(plan))
 
 

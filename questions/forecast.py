@@ -4,15 +4,16 @@ Both follow from the question and the number of members that answer, from the no
 itself will state. Nobody is asked for it, and nothing is spent.
 """
 
+import json
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from analyses.distribution.forecast import forecast_of_counts, forecast_of_responses
 from analyses.distribution.inquiry import Inquiry
-from analyses.job.forecast import Forecast, Quantity, Signal
+from analyses.job.forecast import Enough, Forecast, Quantity, Signal, Wanted, enough_for
 from analyses.job.job import JobError
 from analyses.matrix_factorization.devices.planned import rounds_of
 from analyses.matrix_factorization.devices.question import FactorQuestion
@@ -26,7 +27,7 @@ from analyses.sums.secure_sum import SumParams, check_delta, privacy_report, top
 from analyses.sums.tree_counts import TreeCounts
 from mpc.errors import ProtocolError
 from questions.cohorts import MaskedQuestion
-from questions.reading import AnyQuestion
+from questions.reading import AnyQuestion, question_from_json
 from questions.responses import MAX_RESPONSES, SurveyQuestion
 from questions.shares import MAX_DEVICES, BatchQuestion
 
@@ -46,30 +47,80 @@ class QuestionPlan:
         forecast: the errors that are expected of the answer.
         privacy: what the answer would cost a member; a report without epsilon for an exact one.
         proofs: what each device of a batch proves, and the size of its answer; None where it proves nothing.
+        enough: what would bring a wanted error about, where one is.
     """
 
     members: int
     forecast: Forecast
     privacy: Mapping[str, Any]
     proofs: Mapping[str, Any] | None = None
+    enough: Enough | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON data."""
         tree = {"members": self.members, "forecast": self.forecast.as_dict(), "privacy": dict(self.privacy)}
+        tree |= {} if self.enough is None else {"enough": self.enough.as_dict()}
         return tree if self.proofs is None else tree | {"proofs": dict(self.proofs)}
 
 
-def plan_of(question: AnyQuestion, n_members: int | None = None) -> QuestionPlan:
+def plan_of(question: AnyQuestion, n_members: int | None = None, wanted: Wanted | None = None) -> QuestionPlan:
     """Return what is known of a question.
 
     Args:
         question: the analyst's question.
         n_members: how many answer; by default as many as it names, or as end it.
+        wanted: an error that the analyst wants; the plan says the epsilon and the number of members for it.
 
     Raises:
         JobError: the number is not known, or nothing can be answered by so few; names the field.
     """
     n = _members_of(question, n_members)
+    planned = _planned(question, n)
+    if wanted is None:
+        return planned
+    enough = enough_for(
+        wanted,
+        planned.forecast,
+        epsilon_of(question),
+        lambda epsilon: _planned(with_epsilon(question, epsilon), n).forecast,
+        n,
+        lambda members: _planned(question, _members_of(question, members)).forecast,
+    )
+    return replace(planned, enough=enough)
+
+
+def _target_of(tree: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of a question's tree that holds its epsilon."""
+    for part in (tree, tree.get("privacy"), (tree.get("sum") or {}).get("privacy")):
+        if part is not None and "epsilon" in part:
+            return cast(dict[str, Any], part)
+    raise JobError("within: the answer is exact, so it has no error")
+
+
+def epsilon_of(question: AnyQuestion) -> float:
+    """Return the epsilon that a question asks for.
+
+    Raises:
+        JobError: its answer is exact.
+    """
+    return float(_target_of(json.loads(question.canonical_json()))["epsilon"])
+
+
+def with_epsilon(question: AnyQuestion, epsilon: float) -> AnyQuestion:
+    """Return a question with another epsilon.
+
+    Raises:
+        JobError: it cannot be asked with that.
+    """
+    tree = json.loads(question.canonical_json())
+    _target_of(tree)["epsilon"] = epsilon
+    changed = question_from_json(json.dumps(tree))
+    if isinstance(changed, SurveyQuestion):
+        changed.check()
+    return changed
+
+
+def _planned(question: AnyQuestion, n: int) -> QuestionPlan:
     try:
         if isinstance(question, FactorQuestion):
             return _of_rounds(rounds_of(question, n), n)
@@ -118,8 +169,9 @@ def _members_of(question: AnyQuestion, n_members: int | None) -> int:
     found = known if n_members is None else n_members
     if found is None:
         raise JobError("members: the question does not say how many answer, so a forecast must be told: --members")
-    if found < 1:
-        raise JobError(f"members: {found} members answer nothing")
+    most = {SurveyQuestion: MAX_RESPONSES, BatchQuestion: MAX_DEVICES}.get(type(question), found)
+    if not 1 <= found <= most:
+        raise JobError(f"members: {found} members {'answer nothing' if found < 1 else f'are more than {most}'}")
     return found
 
 

@@ -4,13 +4,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from analyses.job.forecast import Signal
+from analyses.job.forecast import Signal, least_enough
 from analyses.job.job import Job, JobError
 from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema
-
-_TRIES = 6
-"""Plans that are made at most to find an epsilon that is large enough."""
 
 MakePlan = Callable[[Job, Sequence[BlockSchema]], Plan]
 SignalOf = Callable[[Any], Signal | None]
@@ -56,26 +53,19 @@ def check_hope(make: MakePlan, signal_of: SignalOf, job: Job, schemas: Sequence[
 def _enough(
     make: MakePlan, signal_of: SignalOf, job: Job, schemas: Sequence[BlockSchema], signal: Signal
 ) -> float | None:
-    """Return an epsilon with which the job is no longer infeasible, of two digits; None where none is found.
+    """Return an epsilon with which the job is no longer infeasible, of two digits; None where none is found."""
+    if not 0 < signal.largest < math.inf or not signal.noise < math.inf:
+        return None
 
-    Noise is about in proportion to 1 / epsilon, and falls more slowly where epsilon is large: so a few steps suffice.
-    """
-    epsilon = job.privacy.epsilon
-    for _ in range(_TRIES):
-        if not 0 < signal.largest < math.inf or not signal.noise < math.inf:
-            return None
-        epsilon = _rounded_up(epsilon * max(1.05, 1.05 * signal.noise / signal.largest))
-        if not epsilon < math.inf:
-            return None
+    def is_feasible(epsilon: float) -> bool | None:
         tried = job.model_copy(update={"target": job.privacy.model_copy(update={"epsilon": epsilon})})
         try:
             found = signal_of(make(tried, schemas))
         except JobError:
             return None
-        if found is None or not found.is_infeasible:
-            return epsilon
-        signal = found
-    return None
+        return found is None or not found.is_infeasible
+
+    return least_enough(job.privacy.epsilon, is_feasible)
 
 
 def _of_epsilon(epsilon: float) -> str:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from analyses.job.job import Job
+from analyses.job.forecast import Wanted
+from analyses.job.job import Job, JobError
 from analyses.job.listing import ListedBudget, ListedTable, Listing
 from analyses.job.schema import BlockSchema, ColumnSchema
 from analyst.catalogue import Catalogue
@@ -79,3 +80,27 @@ def test_tables_say_how_many_jobs_of_usual_epsilons_there_may_still_be():
 @pytest.mark.parametrize("left", [0.0, 1e-6])
 def test_a_budget_that_is_used_up_admits_no_more(left):
     assert "0 of epsilon 0.1, or 0 of epsilon 0.5, or 0 of epsilon 1" in "\n".join(catalogue(left=left).lines())
+
+
+@pytest.mark.parametrize(
+    ("analysis", "parameters", "of"),
+    [("joint-mean", {}, "mean"), ("joint-count", {}, ""), ("pca", {"components": 2}, "variance along")],
+)
+def test_a_plan_says_the_epsilon_that_a_wanted_error_takes_and_a_job_with_it_has_that_error(analysis, parameters, of):
+    asked = job(analysis, **parameters)
+    (planned, *_) = [one for one in plan_of(asked, catalogue()).forecast.quantities if one.name.startswith(of)]
+    for factor in (0.5, 3.0):
+        wanted = Wanted(planned.half_width * factor, of)
+        plan = plan_of(asked, catalogue(), wanted=wanted)
+        assert plan.enough.lines()[0] in repr(plan)
+        assert plan.to_dict()["enough"]["epsilon"] == plan.enough.epsilon
+        for epsilon, is_met in ((plan.enough.epsilon, True), (0.9 * plan.enough.epsilon, False)):
+            other = asked.model_copy(update={"target": asked.privacy.model_copy(update={"epsilon": epsilon})})
+            assert wanted.is_met(lambda other=other: plan_of(other, catalogue()).forecast) is is_met
+
+
+def test_a_plan_without_a_wanted_error_says_nothing_of_it_and_an_exact_job_has_none():
+    assert plan_of(job("joint-mean"), catalogue()).to_dict()["enough"] is None
+    exact = job("secure-sum", units=1000, names=["x0", "x1"]).model_copy(update={"target": None})
+    with pytest.raises(JobError, match="within: the answer is exact"):
+        plan_of(exact, catalogue(), wanted=Wanted(1.0))

@@ -94,6 +94,23 @@ def test_the_plan_of_a_batch_with_proofs_says_so():
     )
 
 
+def test_a_plan_names_the_epsilon_and_the_members_that_a_wanted_error_takes():
+    arguments = ("ask", EXAMPLES / "survey-grid.toml", "--plan", "--within", 0.01, "--of", "share of 40")
+    enough = json.loads(moiety(*arguments, "--format", "json").stdout)["enough"]
+    assert enough["wanted"] == 0.01 < enough["now"]
+    said = f"needs epsilon {enough['epsilon']:g} or {enough['members']:,} members that answer"
+    assert said in moiety(*arguments).stdout
+    for wrong, words in (
+        (["--plan", "--within", "0"], "--within: 0 is no error"),
+        (["--plan", "--of", "share"], "it needs --within"),
+        (["--within", "0.1"], "it needs --plan"),
+        (["--plan", "--within", "0.1", "--of", "median"], "of: the forecast has no median"),
+    ):
+        shown = moiety("ask", EXAMPLES / "survey-grid.toml", *wrong)
+        assert shown.exit_code == 2
+        assert words in shown.output
+
+
 def test_a_survey_is_planned_for_as_many_as_end_it():
     shown = moiety("distribution", "plan", EXAMPLES / "survey.toml")
     assert shown.exit_code == 0, shown.output

@@ -1,26 +1,28 @@
 """What is forecast of questions to devices, beside the answers of real rounds and of real responses."""
 
 import json
+import math
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from masked_sums import identity_of
-from surveys import asked, survey_question
+from surveys import OF_PERSONS, asked, survey_question
 
 from analyses.distribution.estimates.estimate import estimated
 from analyses.distribution.estimates.tally import tally_of
 from analyses.distribution.estimates.wave_moments import moments, sign_mean
 from analyses.distribution.estimates.wave_operator import WaveOperator
 from analyses.distribution.methods import METHODS, takes_choices
+from analyses.job.forecast import Wanted
 from analyses.job.job import JobError
 from analyses.sums.records import DeclaredRecord, Record, contribution
 from analyses.sums.secure_sum import SumParams, answer, round_config
 from entropy import InsecureTestEntropy
 from mpc.secagg.simulation import run_locally
 from questions.cohorts import MaskedQuestion, combined
-from questions.forecast import plan_of
+from questions.forecast import epsilon_of, plan_of, with_epsilon
 from questions.reading import question_from_toml
 
 NAMES = [f"party-{i}" for i in range(1, 8)]
@@ -242,3 +244,52 @@ def test_a_forecast_of_hardly_any_responses_is_numbers_or_says_that_there_are_no
     plan = plan_of(survey_question(method=method), members)
     json.dumps(plan.as_dict(), allow_nan=False)
     assert plan.forecast.quantities or plan.forecast.not_forecast
+
+
+WANTED = {
+    "sum": (lambda: question_of("sum"), 500, ""),
+    "mean": (lambda: question_of("mean", **STRONG), 500, ""),
+    "wave": (lambda: survey_question(epsilon=1.0), 5000, ""),
+    "grid": (
+        lambda: survey_question(method="grid", epsilon=1.0, rectangles=[(0.0, 50.0, 0.0, 10.0)]),
+        20_000,
+        "share of 0 to 50",
+    ),
+    "patterns": (lambda: survey_question(**OF_PERSONS), 30_000, "count of a pattern of 2"),
+    "masked": (
+        lambda: MaskedQuestion(
+            method="masked", record="wage", range=(0, 100), buckets=32, epsilon=4.0, colluding=10, vanishing=0
+        ),
+        100,
+        "mean",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_a_question_with_the_epsilon_or_the_members_that_a_wanted_error_takes_has_that_error(name):
+    make, n, of = WANTED[name]
+    question = make()
+    planned = Wanted(1.0, of).quantity_in(plan_of(question, n).forecast)
+    wanted = Wanted(0.6 * planned.half_width, of)
+    enough = plan_of(question, n, wanted).enough
+    assert enough.name == planned.name
+    for epsilon, is_met in ((enough.epsilon, True), (0.9 * enough.epsilon, False)):
+        other = with_epsilon(question, epsilon)
+        assert epsilon_of(other) == epsilon
+        assert wanted.is_met(lambda other=other: plan_of(other, n).forecast) is is_met
+    if name not in ("sum", "patterns"):
+        assert wanted.is_met(lambda: plan_of(question, enough.members).forecast)
+        assert not wanted.is_met(lambda: plan_of(question, math.floor(0.9 * enough.members)).forecast)
+    else:
+        assert enough.members is None
+
+
+def test_no_more_members_are_named_than_a_survey_may_have_and_an_exact_sum_has_no_error():
+    question = survey_question(epsilon=1.0)
+    found = plan_of(question, 5000, Wanted(1e-3)).enough
+    assert (found.members, found.counts_members) == (None, True)
+    with pytest.raises(JobError, match="members"):
+        plan_of(question, 10_000_001)
+    with pytest.raises(JobError, match="within: the answer is exact"):
+        plan_of(question_of("sum", privacy=None), 500, Wanted(1.0))
