@@ -173,6 +173,7 @@ def recommend(
 
 def _lines_of(found: dict[str, Any]) -> list[str]:
     """Return the lines on a member's budget for its owner; epsilons are rounded in the safe direction."""
+    from device.report import lines_of_person
     from ledger.standing import lines_of
 
     standing, lines = found["budget"], []
@@ -181,6 +182,7 @@ def _lines_of(found: dict[str, Any]) -> list[str]:
     else:
         told = lines_of(standing | {"exact_results": 0}, jobs="sums", members="members")
         lines += [f"period {standing['period']!r}, per {standing['unit']}", *told]
+        lines += [f"  {line}" for line in lines_of_person(standing)]
     if found["exact_sums"]:
         lines.append(f"  exact      {found['exact_sums']} sums without noise, which no epsilon counts")
     return lines

@@ -14,10 +14,14 @@ are, and nothing is held under them any more: each start gives back what was hel
 """
 
 from collections.abc import Mapping
+from fractions import Fraction
 from itertools import count
+from math import nextafter
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 from urllib.parse import quote
+
+from pydantic import Field, StrictFloat, model_validator
 
 from analyses.matrix_factorization.devices.question import FactorQuestion
 from analyses.sums.noise import SumNoise
@@ -25,11 +29,11 @@ from analyses.sums.secure_sum import SumParams
 from dp.cost.job_cost import JobCost
 from dp.cost.views import MEMBER_UNIT
 from ledger.books import ChargeError, JobState
-from ledger.budget import Budget
+from ledger.budget import Budget, BudgetError
 from ledger.entry import BudgetSet, ExactRelease
 from ledger.ledger import Ledger, open_ledger
 from mpc.transcript import RoundId
-from service.settings import SettingsError
+from service.settings import Settings, SettingsError
 
 DATASET = "records"
 """Name in the ledger of the device's data as a whole."""
@@ -37,6 +41,58 @@ DATASET = "records"
 CHARGE_BYTES = 16
 """Length of the part of a response's key that names its charge. Two keys that agree in it have one charge, and only one
 of them is answered."""
+
+
+MAX_DEVICES_OF_PERSON = 64
+"""Largest number of devices among which a person's budget is divided."""
+
+
+def _rounded_down(exact: Fraction) -> float:
+    """Return the largest float that is at most a positive number."""
+    near = float(exact)
+    return near if Fraction(near) <= exact else nextafter(near, 0.0)
+
+
+class SumBudgetConfig(Settings):
+    """Section `[policy.budget]`: what all sums and surveys of a period together may tell; see `device.budget`.
+
+    Attributes:
+        period: a name: another one starts with nothing spent.
+        epsilon: may be reached, not passed, in the worst view of each sum.
+        delta: at which it and `largest_epsilon` are stated, below 1 over the number of members. A sum that asks for a
+            larger one is refused.
+        devices_of_person: k, devices that the person has. Epsilon and delta are those of the person then, and this
+            device has a k-th part of either; see `as_budget`.
+        reason: why it is so, in the owner's words: an entry of the ledger where the budget is set or changes. A change
+            needs another reason than the one before it.
+    """
+
+    period: str
+    epsilon: StrictFloat
+    delta: StrictFloat
+    devices_of_person: Annotated[int, Field(ge=1, le=MAX_DEVICES_OF_PERSON)] = 1
+    reason: Annotated[str, Field(max_length=200, pattern=r"\S")]
+
+    @model_validator(mode="after")
+    def _is_a_budget(self) -> Self:
+        try:
+            self.as_budget()
+        except BudgetError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    def as_budget(self) -> Budget:
+        """Return it as this device's ledger keeps it: of the person's budget a k-th part, rounded down.
+
+        Claim. If each of the k devices of a person has such a budget, all that they send together is (epsilon,
+        delta)-private for the person, whose records at all of them may change at once. Proof: each draws its noise by
+        itself, and its ledger makes what it sends (epsilon / k, delta / k)-private for its own records, whoever asks
+        it what. Questions to one may follow from answers of another; interactive mechanisms that are asked in turns
+        compose as others do [VadhanZhang23], so epsilons and deltas add up.
+        """
+        whole = Budget(MEMBER_UNIT, self.period, self.epsilon, self.delta)
+        epsilon, delta = (_rounded_down(Fraction(one) / self.devices_of_person) for one in (whole.epsilon, whole.delta))
+        return Budget(MEMBER_UNIT, self.period, epsilon, delta)
 
 
 class DeviceBudget:
@@ -48,15 +104,18 @@ class DeviceBudget:
         budget: budget in the owner's file; None for none: then no noisy sum is answered. It is an entry of the ledger
             where it changes.
         reason: reason for the budget, in the owner's words; goes into that entry.
+        devices_of_person: devices that have such a budget each, of which the person's is made.
 
     Raises:
         SettingsError: the budget was changed, but its reason is that of the change before.
     """
 
-    def __init__(self, ledger: Ledger, asker: str, budget: Budget | None, reason: str) -> None:
+    def __init__(
+        self, ledger: Ledger, asker: str, budget: Budget | None, reason: str, devices_of_person: int = 1
+    ) -> None:
         self._ledger = ledger
         self._asker = asker
-        self._budget = budget
+        self._budget, self._devices_of_person = budget, devices_of_person
         ledger.release_leftovers("the device was stopped before anything left")
         if budget is not None:
             before = ledger.balance(DATASET)
@@ -69,7 +128,14 @@ class DeviceBudget:
 
     @classmethod
     def open(
-        cls, data_dir: Path, name: str, holder: str, asker: str, budget: Budget | None, reason: str
+        cls,
+        data_dir: Path,
+        name: str,
+        holder: str,
+        asker: str,
+        budget: Budget | None,
+        reason: str,
+        devices_of_person: int = 1,
     ) -> "DeviceBudget":
         """Open the ledger in a device's folder.
 
@@ -80,7 +146,7 @@ class DeviceBudget:
         path, counter = data_dir / "ledger.sqlite", data_dir / "ledger.counter"
         ledger = open_ledger(name, path=path, url=None, counter=counter, holder=holder)
         try:
-            return cls(ledger, asker, budget, reason)
+            return cls(ledger, asker, budget, reason, devices_of_person)
         except BaseException:
             ledger.close()
             raise
@@ -223,7 +289,7 @@ class DeviceBudget:
     def standing(self) -> dict[str, Any] | None:
         """Return the state of the budget, for its owner only; None if there is no budget."""
         balance = None if self._budget is None else self._ledger.balance(DATASET)
-        return None if balance is None else balance.as_dict()
+        return None if balance is None else balance.as_dict() | {"devices_of_person": self._devices_of_person}
 
 
 def read_device_ledger(data_dir: Path, name: str) -> dict[str, Any]:

@@ -9,17 +9,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, StrictFloat, model_validator
+from pydantic import Field, model_validator
 
 from analyses.job.job import LEAST_EPSILON, Epsilon, Finite, Name
-from device.budget import DeviceBudget, read_device_ledger
+from device.budget import DeviceBudget, SumBudgetConfig, read_device_ledger
 from device.questions.batch_policy import BatchPolicy
 from device.ratings import KeptRatings
 from device.record_config import AnyRecordConfig, RatingsRecordConfig, RecordConfig
 from device.records import KeptRecord
-from dp.cost.views import MEMBER_UNIT
 from entropy import Entropy
-from ledger.budget import Budget, BudgetError
 from mpc.secagg.graph_parameters import SMALLEST_DEGREE
 from mpc.secagg.policy import ENCODING_KINDS, MemberPolicy
 from mpc.secagg.secret.keys import KEY_BYTES, IdentityKey
@@ -41,36 +39,6 @@ class CoordinatorPin(Settings):
 
     name: Name
     address: Addresses
-
-
-class SumBudgetConfig(Settings):
-    """Section `[policy.budget]`: what all sums and surveys of a period together may tell; see `device.budget`.
-
-    Attributes:
-        period: a name: another one starts with nothing spent.
-        epsilon: may be reached, not passed, in the worst view of each sum.
-        delta: at which it and `largest_epsilon` are stated, below 1 over the number of members. A sum that asks for a
-            larger one is refused.
-        reason: why it is so, in the owner's words: an entry of the ledger where the budget is set or changes. A change
-            needs another reason than the one before it.
-    """
-
-    period: str
-    epsilon: StrictFloat
-    delta: StrictFloat
-    reason: Annotated[str, Field(max_length=200, pattern=r"\S")]
-
-    @model_validator(mode="after")
-    def _is_a_budget(self) -> Self:
-        try:
-            self.as_budget()
-        except BudgetError as error:
-            raise ValueError(str(error)) from error
-        return self
-
-    def as_budget(self) -> Budget:
-        """Return it as the ledger keeps it."""
-        return Budget(MEMBER_UNIT, self.period, self.epsilon, self.delta)
 
 
 class SurveyPolicy(Settings):
@@ -276,7 +244,8 @@ class DeviceConfig(Settings):
         """
         found = self.policy.budget
         budget, reason = (None, "") if found is None else (found.as_budget(), found.reason)
-        return DeviceBudget.open(self.data_dir, self.name, holder, self.coordinator.name, budget, reason)
+        asker, n_devices = self.coordinator.name, 1 if found is None else found.devices_of_person
+        return DeviceBudget.open(self.data_dir, self.name, holder, asker, budget, reason, n_devices)
 
     def read_ledger(self) -> dict[str, Any]:
         """Return what this member's ledger says, for its owner: the budget's standing, and how many exact sums.
@@ -287,7 +256,10 @@ class DeviceConfig(Settings):
             SettingsError: there is no ledger yet.
             LedgerError: it cannot be used, or was tampered with.
         """
-        return read_device_ledger(self.data_dir, self.name)
+        found = read_device_ledger(self.data_dir, self.name)
+        if found["budget"] is not None and self.policy.budget is not None:
+            found["budget"] |= {"devices_of_person": self.policy.budget.devices_of_person}
+        return found
 
     @property
     def fixed_records(self) -> frozenset[str]:

@@ -255,4 +255,16 @@ def _lines_of_budget(budget: Mapping[str, Any] | None) -> list[str]:
     if budget is None:
         return []
     limit = f"epsilon {budget['epsilon']:g} at delta {budget['delta']:g}"
-    return [f"Budget of period {budget['period']!r}: {limit}, {standing_of(budget, 'members')}."]
+    return [
+        f"Budget of period {budget['period']!r}: {limit}, {standing_of(budget, 'members')}.",
+        *lines_of_person(budget),
+    ]
+
+
+def lines_of_person(budget: Mapping[str, Any]) -> list[str]:
+    """Return what all devices of a person may tell, where the budget of this one is a part of hers."""
+    k = budget.get("devices_of_person", 1)  # reports of earlier versions do not have it
+    if k == 1:
+        return []
+    whole = f"epsilon {k * budget['epsilon']:.6g} at delta {k * budget['delta']:.6g}"
+    return [f"This is one of {k} parts: your {k} devices together may tell {whole}, if each is configured so."]

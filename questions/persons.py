@@ -36,3 +36,14 @@ def n_categories(ends: Sequence[float]) -> int:
         what = f"{lower:g} to {upper:g} is no range of 2 to {MAX_BINS} categories, coded by whole numbers"
         raise ValueError(f"range: {what} from its lower end on")
     return int(upper - lower)
+
+
+def cost_in_words(n_records: int, epsilon: float) -> str:
+    """Return what a person pays who has a device for each of some records, or for fewer of them.
+
+    Args:
+        n_records: number of records that are asked about.
+        epsilon: epsilon of one response.
+    """
+    each = f"a person's records are the inputs of {n_records} responses, each drawn for itself"
+    return f"{each}; a person with k devices that answer pays k times epsilon {epsilon:.4g}"

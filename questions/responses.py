@@ -44,7 +44,7 @@ from dp.local_mechanism.public_choice import PublicChoices
 from dp.local_mechanism.sign_response import SignResponse
 from dp.local_mechanism.wave import Wave
 from entropy import Entropy
-from questions.persons import CATEGORIES, PERSON_UNIT, SIGNS, RecordOfPerson, n_categories
+from questions.persons import CATEGORIES, PERSON_UNIT, SIGNS, RecordOfPerson, cost_in_words, n_categories
 from questions.question import Asked, Question
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ class SurveyQuestion(DistributionParams, Question):
             parameters |= {"records": n, "epsilon_of_one_response": inquiry.odds.pure_epsilon}
         report = privacy_report(
             mechanism=f"one randomized response per device, method {self.method}",
-            sensitivity=f"a person's records are the inputs of {n} responses, each drawn for itself"
+            sensitivity=cost_in_words(n, inquiry.odds.pure_epsilon)
             if self.others
             else "one member's records are the input of one response",
             n_parties=n_responses,

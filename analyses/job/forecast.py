@@ -252,7 +252,7 @@ class Enough:
     """What would bring a wanted error about.
 
     Attributes:
-        name, unit: those of the quantity.
+        name, unit: fields of the quantity.
         wanted: half of a 95 % interval.
         now: the same of what is planned.
         epsilon: the least one with which the error is met, of two digits; None where none is that may be asked for.

@@ -1,16 +1,20 @@
 import json
 from contextlib import nullcontext
 from dataclasses import fields, replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 from devices import IDENTITIES, NAMES, device_in, question, round_of
+from typer.testing import CliRunner
 
 from analyses.sums.records import DeclaredRecord
 from analyses.sums.secure_sum import SumParams, round_config
+from cli.main import app
 from device.config import DeviceConfig, SumPolicy, read_identity_key
 from device.record_config import RatingsRecordConfig
+from device.report import lines_of_person
 from mpc.secagg.errors import PolicyRefusalError
 from mpc.secagg.policy import MemberPolicy
 from service.settings import SettingsError
@@ -134,6 +138,33 @@ def test_a_budget_has_a_period_an_epsilon_and_a_delta(folder):
     assert (budget.standing()["epsilon"], budget.standing()["period"]) == (4.0, "2026")
     budget.close()
     assert config.read_ledger()["budget"]["spent_epsilon"] == 0.0
+
+
+def test_a_device_has_its_part_of_its_persons_budget_rounded_down_and_says_so(folder):
+    """The float nearest to 5 / 3 is larger, so three of them would pass 5."""
+    lines = 'period = "2026"\nepsilon = 5.0\ndelta = 1e-6\nreason = "first"\ndevices_of_person = 3'
+    (folder / "device.toml").write_text(TEXT.replace("[[records]]", f"[policy.budget]\n{lines}\n\n[[records]]"))
+    config = DeviceConfig.load(folder / "device.toml")
+    part = config.policy.budget.as_budget()
+    for whole, one in ((5.0, part.epsilon), (1e-6, part.delta)):
+        assert 3 * Fraction(one) <= Fraction(whole)
+        assert one == pytest.approx(whole / 3, rel=1e-15)
+    (folder / "ann").mkdir()
+    budget = config.open_budget("installation-1")
+    assert lines_of_person(budget.standing()) == [
+        "This is one of 3 parts: your 3 devices together may tell epsilon 5 at delta 1e-06, if each is configured so."
+    ]
+    budget.close()
+    shown = CliRunner().invoke(app, ["device", "budget", "--config", str(folder / "device.toml")])
+    assert "your 3 devices together may tell epsilon 5" in " ".join(shown.stdout.split())
+
+
+@pytest.mark.parametrize("wrong", ["0", "65", "1.5", '"two"'])
+def test_a_number_of_devices_that_no_person_has_is_refused(folder, wrong):
+    lines = f'period = "2026"\nepsilon = 1.0\ndelta = 1e-6\nreason = "first"\ndevices_of_person = {wrong}'
+    (folder / "device.toml").write_text(TEXT.replace("[[records]]", f"[policy.budget]\n{lines}\n\n[[records]]"))
+    with pytest.raises(SettingsError, match=r"policy\.budget\.devices_of_person"):
+        DeviceConfig.load(folder / "device.toml")
 
 
 @pytest.mark.parametrize("wrong", ["epsilon = -1.0", 'epsilon = "4"', "epsilon = nan", "epsilon = 1e-320"])

@@ -114,6 +114,7 @@ def test_a_device_pays_for_its_response_and_a_person_for_all_of_them():
     report = question.privacy_report(30)
     assert (report["colluding"], report["n_parties"]) == (27, 30)
     assert report["unit"].startswith("person")
+    assert f"a person with k devices that answer pays k times epsilon {one:.4g}" in report["sensitivity"]
     assert "analyst" not in report
 
 

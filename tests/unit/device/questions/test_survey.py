@@ -11,9 +11,11 @@ from surveys import HUB, OF_PERSONS, another_session, asked, kept, survey_device
 
 from analyses.job.job import JobError
 from analyses.sums.records import DeclaredRecord, Record
+from device.config import SumBudgetConfig
 from device.records import KeptRecord
 from device.refusing import SitsOutError
 from device.report import describe_sum_report, read_sum_report
+from dp.cost.composition import composed_epsilon
 from dp.cost.views import MEMBER_UNIT
 from entropy import InsecureTestEntropy
 from ledger.books import BudgetExhaustedError, ChargeError, JobState
@@ -401,6 +403,28 @@ def test_the_limit_of_a_response_is_one_of_all_responses_about_the_person(tmp_pa
         with pytest.raises(SitsOutError, match="about all 3 records, costs epsilon 3"):
             device.answer_once(asked(**OF_PERSONS))
         assert device.answer_once(asked(**OF_PERSONS, epsilon=0.9))
+
+
+def test_devices_of_a_person_that_share_her_budget_never_tell_more_than_it_together(tmp_path):
+    """They are asked about all records, and about one alone, until none of them answers any more."""
+    whole = SumBudgetConfig(period="2026", epsilon=2.0, delta=1e-6, reason="first", devices_of_person=3)
+    told, n_answers = [], []
+    for record in ("smokes", "runs", "sleeps-well"):
+        fields = {"name": f"k7qm-{record}", "records": {record: kept(1.0)}, "budget": whole.as_budget()}
+        alone = {"record": record, "range": (0.0, 1.0), "buckets": 2, "method": "sign"}
+        with survey_device(tmp_path / record, **fields) as device:
+            before = len(told)
+            for number in range(400):
+                question = asked(another_session(number), **(OF_PERSONS if number % 2 else alone), epsilon=0.1)
+                try:
+                    device.answer_once(question)
+                except ChargeError:
+                    break
+                told.append(question.question.inquiry.odds.event())
+            n_answers.append(len(told) - before)
+    assert n_answers == [n_answers[0]] * 3
+    assert 6 <= n_answers[0] < 400
+    assert composed_epsilon(tuple(told), whole.delta).epsilon <= whole.epsilon
 
 
 def test_a_fixed_record_has_one_response_whether_it_is_asked_about_alone_or_with_others(tmp_path):
