@@ -182,6 +182,13 @@ def test_a_plan_tells_cost_and_errors_from_the_tables_that_parties_list(moiety, 
         f"95 % within {variance['half_width']:.3g} in a bad case, {variance['best_half_width']:.3g} in the best" in text
     )
     assert "3 compute parties" in text
+    wanted = ["--within", variance["half_width"] / 2, "--of", "variance"]
+    enough = json.loads(moiety("plan", job_file, *map(str, wanted), "--format", "json").stdout)["enough"]
+    assert enough["epsilon"] > 60
+    assert (
+        f"in a bad case needs epsilon {enough['epsilon']:g}; planned is"
+        in moiety("plan", job_file, *map(str, wanted)).stdout
+    )
 
 
 def test_a_plan_tells_flights_bytes_and_seconds(moiety, job_file):

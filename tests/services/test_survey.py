@@ -14,6 +14,7 @@ from coordinator.questions import answered_host
 from coordinator.server import CoordinatorProcess
 from coordinator.stores.question import Outcome
 from coordinator.stores.surveys import Given
+from device.budget import SumBudgetConfig
 from device.questions.answering import answer_questions
 from device.response_store import read_responses
 from questions.responses import AskedQuestion
@@ -253,6 +254,27 @@ async def test_devices_of_one_person_answer_about_categories_and_combinations_of
     assert found["smokes", "travels-by", 0, 3] == (0, 9)
     assert found["smokes", "travels-by", "sleeps-well", 1, 3, 1] == (1, 9)
     assert "smokes 1, travels-by 3" in device_text(result)
+
+
+async def test_devices_of_a_person_that_share_her_budget_answer_as_long_as_their_parts_last(hub):
+    """Three devices have a third of epsilon 1.2 each: a response of 0.3 leaves too little for another question."""
+    whole = SumBudgetConfig(period="2026", epsilon=1.2, delta=1e-6, reason="first", devices_of_person=3)
+    records, asking = ("smokes", "runs", "sleeps-well"), []
+    for n_answers in (3, 1):
+        asking.append(Proposal(hub, survey_question(**OF_PERSONS, epsilon=0.3, responses=n_answers)))
+        await asking[-1].opened()
+    spent = {}
+    for record in records:
+        name = f"p1-{record}"
+        fields = {"client": await client_of(hub, name), "records": {record: kept(1.0)}, "budget": whole.as_budget()}
+        with survey_device(hub.folder / name, name=name, **fields) as device:
+            offered = await device.client.fetch(0)
+            assert await device.answer(offered)
+            assert not await device.answer(await device.client.fetch(offered.number))
+            spent[record] = device.budget.standing()["spent_epsilon"]
+    assert (await asking[0].result())["persons"] == 1
+    assert sum(spent.values()) <= whole.epsilon
+    asking[1].task.cancel()
 
 
 async def test_a_response_is_one_to_the_record_of_the_device_that_gives_it(hub):
