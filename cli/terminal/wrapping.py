@@ -47,7 +47,7 @@ def fitted(lines: Iterable[str], columns: int) -> Iterator[str]:
             yield line
             continue
         text = line.lstrip()
-        indent = len(line) - len(text)
+        indent = min(len(line) - len(text), columns // 2)  # a head of columns may begin far to the right
         first, *rest = wrapped(text, columns - indent - HANGING - 1)
         yield " " * indent + first.rstrip()
         yield from (" " * (indent + HANGING) + piece.rstrip() for piece in rest if piece.strip())

@@ -39,3 +39,10 @@ def test_text_for_people_fits_a_terminal_and_goes_into_a_pipe_as_it_is(monkeypat
     assert shown.split() == text.split()
     print_toml(text)
     assert capsys.readouterr().out == text + "\n"
+
+
+def test_a_line_that_begins_far_to_the_right_keeps_its_words_whole():
+    head = " " * 56 + "Moiety  no privacy: all tables in one place"
+    lines = list(fitted([head], 60))
+    assert [word for line in lines for word in line.split()] == head.split()
+    assert all(len(line) < 60 for line in lines)
