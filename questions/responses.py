@@ -228,7 +228,7 @@ class SurveyQuestion(DistributionParams, Question):
         common = self.model_dump() | {"analysis": "distribution", "others": (), "order": 2}
         questions = []
         for record, ends in zip(self.records, self.ranges, strict=True):
-            own = {"record": record, "range": ends}
+            own: dict[str, Any] = {"record": record, "range": ends}
             if self.method == CATEGORIES:
                 own |= dict.fromkeys(("buckets", "bins"), n_categories(ends))
             questions.append(SurveyQuestion.model_validate(common | own))

@@ -308,9 +308,10 @@ def enough_for(
     """
     quantity, members = wanted.quantity_in(planned), None
     least = least_enough(epsilon, lambda one: wanted.is_met(lambda: at_epsilon(one)))
-    helps = n_members is not None and of_members is not None and _falls(wanted, quantity, n_members, of_members)
-    if helps:
-        found = least_enough(n_members, lambda n: wanted.is_met(lambda: of_members(ceil(n))))
+    helps = False
+    if n_members is not None and of_members is not None and _falls(wanted, quantity, n_members, of_members):
+        helps, forecast_of = True, of_members
+        found = least_enough(n_members, lambda n: wanted.is_met(lambda: forecast_of(ceil(n))))
         members = None if found is None else ceil(found)
     names = (quantity.name, quantity.unit, wanted.half_width, quantity.half_width)
     return Enough(*names, least, members, counts_members=helps)
