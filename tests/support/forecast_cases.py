@@ -148,14 +148,16 @@ def _labelled(number):
     return tables_of(x, label=rng.random(4000) < 1 / (1 + np.exp(-odds)))
 
 
-def _rated():
+def _rated(of_users=0.0, of_items=0.0, users=400, per_user=4):
+    """Return ratings of each party's own items; offsets have these deviations, and 0.9 is what remains."""
     rng = np.random.default_rng(5)
-    found = {}
+    moved, found = rng.normal(0, of_users, users) if of_users else np.zeros(users), {}
     for party in PARTIES:
-        users = np.repeat(np.arange(400), 4)
-        items = np.concatenate([rng.choice(N_ITEMS, 4, replace=False) for _ in range(400)])
-        values = np.clip(rng.normal(0, 0.9, 1600), *RATING_BOUNDS).round(3)
-        found[party] = table_of_ratings(party, rows_of(users, items, values), users=400, per_user=4)
+        about = rng.normal(0, of_items, N_ITEMS) if of_items else np.zeros(N_ITEMS)
+        whose = np.repeat(np.arange(users), per_user)
+        items = np.concatenate([rng.choice(N_ITEMS, per_user, replace=False) for _ in range(users)])
+        values = np.clip(moved[whose] + about[items] + rng.normal(0, 0.9, len(items)), *RATING_BOUNDS).round(3)
+        found[party] = table_of_ratings(party, rows_of(whose, items, values), users=users, per_user=per_user)
     return found
 
 
@@ -289,6 +291,13 @@ CASES = {
         lambda r: np.array(r["offsets"]) / r["units"],
         None,
         runs=6,
+    ),
+    "matrix-factorization, vertical": Case(
+        job_of("matrix-factorization", 8.0, rank=0, setting="vertical"),
+        _always(_rated(0.39, 0.45, users=300, per_user=10)),
+        lambda r: np.array(r["offsets"]) / r["units"],
+        None,
+        runs=4,
     ),
 }
 """By the name of the variant."""

@@ -8,6 +8,7 @@ from analyses.matrix_factorization.job_plan import FactorJobPlan
 from analyses.matrix_factorization.jobs.series_plan import SeriesPlan
 from analyses.matrix_factorization.plan import FactorPlan
 from analyses.matrix_factorization.posterior import Prior
+from analyses.matrix_factorization.vertical import VerticalPrior
 
 _LEAST_COUNT = 3.0
 """Deviations of its noise above which an item's count must lie, or its offset is more prior than rating."""
@@ -39,7 +40,7 @@ def signal(plan: SeriesPlan) -> Signal | None:
 
 
 def forecast(plan: SeriesPlan, prior: Prior | None = None) -> Forecast:
-    """Return the error of an item's offset in the horizontal setting, form `statistics`.
+    """Return the error of an offset: of an item in the horizontal setting, of a user in the vertical without vectors.
 
     An item that is rated as often as the others has the count c = users sqrt(k) / items, in weights of 1 / sqrt(k) for
     the k ratings of a user. Its offset is c tau^2 / (sigma^2 + c r^2 / sqrt(k) + c^2 tau^2) times its sum, whose noise
@@ -48,13 +49,46 @@ def forecast(plan: SeriesPlan, prior: Prior | None = None) -> Forecast:
     if not isinstance(plan, FactorJobPlan):
         return Forecast(not_forecast=(OF_A_DESCENT,))
     rank = () if plan.rank else (OFFSETS_ALONE, *([_BY_THE_RULE] if plan.params.rank == "auto" else []))
-    vectors = (_VECTORS,) if plan.rank else ()
     if plan.is_vertical:
-        why = "Errors of users' offsets depend on what the owners' own items, noisy too, have taken off them."
-        return Forecast(assumptions=rank, not_forecast=(why, *vectors))
-    declared = "There are as many users as are declared at most, and each rates as many items as is declared."
-    found = forecast_of_offsets(plan.factors, plan.bounds, declared, prior)
+        if plan.rank:
+            why = "Errors of users' offsets depend on what the owners' own items, noisy too, have taken off them."
+            return Forecast(not_forecast=(why, _VECTORS))
+        found = _of_users(plan.factors, plan.bounds, VerticalPrior(prior or Prior()))
+    else:
+        declared = "There are as many users as are declared at most, and each rates as many items as is declared."
+        found = forecast_of_offsets(plan.factors, plan.bounds, declared, prior)
     return replace(found, assumptions=(*found.assumptions, *rank))
+
+
+def _of_users(factors: FactorPlan, bounds: tuple[float, float], prior: VerticalPrior) -> Forecast:
+    """Return the error of a user's offset in the vertical setting, where no vectors are released.
+
+    A user's sum has noise of its own, and that of its k items' offsets, which were taken off its ratings: an item that
+    is rated as often as the others has c = users k / items ratings (`analyses.matrix_factorization.vertical`).
+    """
+    params, sigma = factors.params, factors.deviation(2 * factors.n_rounds - 1)
+    k, chance = params.ratings_per_user, prior.items.residual_variance
+    if k < _LEAST_COUNT * sigma:
+        why = f"A user has {k} ratings, beside noise of {sigma:.3g}: its offset is more prior than rating."
+        return Forecast(not_forecast=(why,))
+    c, of_items = params.n_users * k / params.n_items, factors.deviation(2 * factors.n_rounds - 2)
+    taken_off = _gain(c, of_items, c * chance, prior.items.offset_variance) * of_items
+    offset = Quantity(
+        "offset of a user who rates as much as the others",
+        "units of a rating",
+        _gain(k, sigma, k * chance, prior.user_variance) * sqrt(sigma**2 + k * taken_off**2),
+        least=bounds[0] - bounds[1],
+        largest=bounds[1] - bounds[0],
+    )
+    declared = (
+        "All owners together have as many ratings of each user as is declared, and as many of each item as of others."
+    )
+    return Forecast((offset,), (declared,))
+
+
+def _gain(count: float, noise: float, of_chance: float, variance: float) -> float:
+    """Return what a row's sum is multiplied with: its posterior mean under a prior of this variance."""
+    return count * variance / (noise**2 + of_chance + count**2 * variance)
 
 
 def about_offsets(plan: FactorJobPlan) -> str:
@@ -86,12 +120,11 @@ def forecast_of_offsets(
         )
         return Forecast(not_forecast=(why, *([_VECTORS] if factors.rank else [])))
     of_chance = count * prior.residual_variance / sqrt(params.ratings_per_user)
-    gain = count * prior.offset_variance / (sigma**2 + of_chance + count**2 * prior.offset_variance)
     lower, upper = bounds
     offset = Quantity(
         "offset of an item that is rated as often as the others",
         "units of a rating",
-        gain * sigma,
+        _gain(count, sigma, of_chance, prior.offset_variance) * sigma,
         least=lower - upper,
         largest=upper - lower,
     )

@@ -127,6 +127,18 @@ def test_a_plan_without_vectors_says_so_and_who_chose_it(setting):
     assert not any('"auto" gave it' in one for one in assumed(0))
 
 
+def test_the_error_of_a_users_offset_is_forecast_where_no_vectors_are_released():
+    def quantities(epsilon, **parameters):
+        target = {"epsilon": epsilon, "delta": 1e-4}
+        job = job_of(parameters={"setting": "vertical", **parameters}, privacy=target, anyway=True)
+        return forecast(plan(job, schemas_of(vertical_tables()))).quantities
+
+    (few,), (many,) = (quantities(epsilon, rank=0) for epsilon in (1e3, 1e2))
+    assert 0 < few.standard_error < many.standard_error
+    assert few.name.startswith("offset of a user")
+    assert quantities(1.0, rank=0) == quantities(1e3, rank=1, rounds=1) == ()
+
+
 def test_equal_jobs_have_equal_digests_and_other_declarations_another_one():
     first = plan(job_of(), schemas_of())
     assert plan(job_of(), schemas_of()).digest() == first.digest()

@@ -111,6 +111,8 @@ async def test_a_result_says_how_far_noise_moves_offsets_and_at_a_tiny_epsilon_t
         assert said[-1] in lines_of("matrix-factorization", result)
     assert said[0].startswith("Noise moves the offset of an item that is rated as often as the others by 0.00")
     assert said[1].endswith("its offset is more prior than rating.")
+    result = (await run_job(job_of(parameters={"setting": "vertical", "rank": 0}), vertical_tables())).result
+    assert result["about_offsets"].startswith("Noise moves the offset of a user who rates as much as the others by 0.")
 
 
 async def test_what_is_kept_stays_at_the_party_and_gives_recommendations():
