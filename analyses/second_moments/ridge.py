@@ -13,6 +13,9 @@ RIDGE_FRACTION = 0.5
 The level is about the largest eigenvalue of the noise, and half of it the root of the mean of their squares.
 """
 
+ROUNDING = 1e-9
+"""Part of the label's variation that is no less than nothing."""
+
 
 @dataclass(frozen=True)
 class RidgeSolution:
@@ -23,7 +26,8 @@ class RidgeSolution:
         intercept: coefficient of the constant column, likewise.
         ridge: the penalty used, in squared scaled units.
         smallest_eigenvalue: smallest eigenvalue of the features' centred second moments.
-        r_squared: share of the label's variation explained, by the same moments; None where they do not tell.
+        r_squared: share of the label's variation explained, by the same moments; None where they do not tell: where
+            the label's variation is noise, or with the noise the line leaves less than none of it.
         note: what is to be said about it; empty if nothing.
     """
 
@@ -72,8 +76,9 @@ def solve(
     b = np.linalg.solve(features + used * np.eye(len(features)), with_label)
     intercept = float(across[-1] - across[:-1] @ b) * constant / n_rows_seen
     explained = None
-    if label > noise_level:
-        explained = min(1.0, 1 - float(label - 2 * b @ with_label + b @ features @ b) / label)
+    left = float(label - 2 * b @ with_label + b @ features @ b)
+    if label > noise_level and left > -ROUNDING * label:
+        explained = min(1.0, 1 - left / label)
     note = ""
     if is_singular:
         how = "a ridge lifts it" if used > 0 else "the coefficients are unstable"

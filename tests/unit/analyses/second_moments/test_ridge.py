@@ -86,3 +86,13 @@ def test_a_label_whose_variation_drowns_has_no_r_squared():
     variation = ((label - label.mean()) ** 2).sum()
     assert solve(moments_of(features, label), CONSTANT, 0.99 * variation, None).r_squared is not None
     assert solve(moments_of(features, label), CONSTANT, 1.01 * variation, None).r_squared is None
+
+
+def test_no_share_is_stated_where_with_the_noise_the_line_leaves_less_than_nothing():
+    features, label = data()
+    moments = moments_of(features, label)
+    assert solve(moments_of(features, features @ np.array([0.4, -0.2, 0.0])), CONSTANT, 0.0, None).r_squared == 1.0
+    moments[0, 3] = moments[3, 0] = 3 * moments[0, 3]  # as noise may do
+    found = solve(moments, CONSTANT, 0.1, None)
+    assert found.coefficients is not None
+    assert found.r_squared is None
