@@ -73,7 +73,8 @@ def synthetic(
     mixture = fit(layout)
     drawn = draw_rows(layout, mixture, rows, seed)
     has = moments_of(layout, drawn)
-    found = [*_one_way(layout, has), *_two_way(layout, has)]
+    shares = _Shares.of(layout, has)
+    found = [*_one_way(layout, shares), *_two_way(layout, shares)]
     pairs = [one for one in found if one["with"] is not None]
     table = {name: [one[name] for one in found] for name in found[0]}
     about: dict[str, Any] = {
@@ -104,24 +105,58 @@ def _mean(values: Iterator[float]) -> float | None:
     return float(np.mean(given)) if given else None
 
 
-def _one_way(layout: Layout, has: Floats) -> Iterator[dict[str, Any]]:
+@dataclass(frozen=True)
+class _Shares:
+    """Shares of rows by states of any two sources, shape (states + 1, states + 1); last, beside nothing.
+
+    Attributes:
+        released: as they were released.
+        noise: their standard errors.
+        drawn: those of the synthetic table.
+    """
+
+    released: Floats
+    noise: Floats
+    drawn: Floats
+
+    @classmethod
+    def of(cls, layout: Layout, has: Floats) -> "_Shares":
+        """Count them for all pairs at once: one by one, each would cost as much as all.
+
+        As `noise_of_products`, for all pairs of vectors u and v: the variance of u' R v is s^2 (|a|^2 |b|^2 + (a.b)^2)
+        with a = A'^-1 u and b likewise.
+        """
+        moments = layout.moments
+        states = np.vstack([*map(layout.states, range(len(layout.sources))), np.eye(len(has))[-1:]])
+        a = states @ layout.from_scaled
+        squares = (a**2).sum(1)
+        deviations = moments.deviation * np.sqrt(np.outer(squares, squares) + (a @ a.T) ** 2)
+        return cls(
+            a @ moments.matrix @ a.T / moments.n_rows,
+            deviations / moments.n_rows,
+            states @ has @ states.T / has[-1, -1],
+        )
+
+
+def _slices(layout: Layout) -> list[slice]:
+    """Return the states of each source."""
+    return [slice(at, at + one.n_states) for at, one in zip(layout.starts, layout.sources, strict=True)]
+
+
+def _one_way(layout: Layout, shares: _Shares) -> Iterator[dict[str, Any]]:
     """Yield the distance of each source's marginal."""
-    one = np.eye(len(has))[-1][None]
-    for at, source in enumerate(layout.sources):
-        measured, noise = _table(layout, layout.states(at), one)
-        off = layout.states(at) @ has[:, -1:] / has[-1, -1] - measured
-        yield _row(source.name, None, off, noise)
+    for source, at in zip(layout.sources, _slices(layout), strict=True):
+        off = shares.drawn[at, -1] - shares.released[at, -1]
+        yield _row(source.name, None, off, shares.noise[at, -1])
 
 
-def _two_way(layout: Layout, has: Floats) -> Iterator[dict[str, Any]]:
+def _two_way(layout: Layout, shares: _Shares) -> Iterator[dict[str, Any]]:
     """Yield the distance of each pair's table, and its association."""
-    one = np.eye(len(has))[-1][None]
-    for i, j in combinations(range(len(layout.sources)), 2):
-        left, right = layout.states(i), layout.states(j)
-        measured, noise = _table(layout, left, right)
-        off = left @ has @ right.T / has[-1, -1] - measured
-        apart = measured - _table(layout, left, one)[0] * _table(layout, one, right)[0]
-        found = _row(layout.sources[i].name, layout.sources[j].name, off, noise)
+    released = shares.released
+    for (left, i), (right, j) in combinations(zip(layout.sources, _slices(layout), strict=True), 2):
+        measured, noise = released[i, j], shares.noise[i, j]
+        apart = measured - released[i, -1:] * released[-1:, j]
+        found = _row(left.name, right.name, shares.drawn[i, j] - measured, noise)
         association, limit = float(np.abs(apart).sum() / 2), CLEAR * np.sqrt(_SIZE_VARIANCE * (noise**2).sum()) / 2
         yield {**found, "association": _rounded(association), "is_seen": bool(association > found["noise"] + limit)}
 
@@ -139,16 +174,3 @@ def _row(name: str, other: str | None, off: Floats, noise: Floats) -> dict[str, 
 
 def _rounded(distance: float) -> float:
     return round(float(distance), 6)
-
-
-def _table(layout: Layout, left: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """Return released shares of rows by states of two sources, and their standard errors by noise.
-
-    As `noise_of_products`, for all pairs of vectors u and v: the variance of u' R v is s^2 (|a|^2 |b|^2 + (a.b)^2) with
-    a = A'^-1 u and b likewise.
-    """
-    moments, back = layout.moments, layout.from_scaled
-    a, b = left @ back, right @ back
-    variance = np.outer((a**2).sum(1), (b**2).sum(1)) + (a @ b.T) ** 2
-    shares = a @ moments.matrix @ b.T / moments.n_rows
-    return shares, np.asarray(moments.deviation * np.sqrt(variance) / moments.n_rows, dtype=np.float64)
