@@ -110,9 +110,9 @@ class _Shares:
     """Shares of rows by states of any two sources, shape (states + 1, states + 1); last, beside nothing.
 
     Attributes:
-        released: as they were released.
+        released: shares in the release, with its noise.
         noise: their standard errors.
-        drawn: those of the synthetic table.
+        drawn: shares in the synthetic table.
     """
 
     released: Floats
