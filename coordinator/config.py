@@ -22,7 +22,18 @@ from service.watch.traces import TracesConfig
 
 ENVIRONMENT_PREFIX = "MOIETY_COORDINATOR"
 
-MAY_CHANGE = ("log_level", "tls", "proxy", "max_running_jobs", "max_job_s", "turn_s", "parties", "relays", "analysts")
+MAY_CHANGE = (
+    "log_level",
+    "tls",
+    "proxy",
+    "max_running_jobs",
+    "max_job_s",
+    "job_memory_mib",
+    "turn_s",
+    "parties",
+    "relays",
+    "analysts",
+)
 """Fields that a running service takes over at SIGHUP."""
 
 
@@ -107,6 +118,8 @@ class CoordinatorConfig(Settings):
         log_level: the lowest that is written: `debug`, `info`, `warning` or `error`.
         max_running_jobs: more than these wait. Analysts take turns.
         max_job_s: a job that runs for longer is broken off.
+        job_memory_mib: a job whose forecast says that it takes more MiB of this coordinator, beside what it takes at
+            rest, is refused; by default as many as the machine has. The limit of a container is not seen: state it.
         turn_s: a job that has run longer than this may have to make room for others; see `Scheduler`.
         tls: this coordinator's certificate, its key, the authority.
         proxy: through which parties are dialled; directly where absent.
@@ -134,6 +147,7 @@ class CoordinatorConfig(Settings):
     log_level: LogLevel = "info"
     max_running_jobs: Annotated[int, Field(ge=1, le=64)] = 2
     max_job_s: Annotated[Finite, Field(gt=0, le=604_800)] = 14_400.0
+    job_memory_mib: Annotated[int, Field(ge=1, le=1 << 24)] | None = None
     turn_s: Annotated[Finite, Field(gt=0, le=604_800)] = 300.0
     tls: TlsFiles
     proxy: ProxyConfig | None = None

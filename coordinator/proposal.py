@@ -8,11 +8,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from analyses.job.job import Job
+from analyses.job.distance import check_memory
+from analyses.job.job import Job, JobError
 from analyses.job.plan import Plan
 from analyses.job.schema import BlockSchema
+from analyses.registry import analysis_of
 from coordinator.evidence import Verdict
 from coordinator.report_limits import MAX_RESERVE_MESSAGES, MAX_SCHEMA_BYTES
+from mpc.errors import ProtocolError
 from service.codes.coded_text import coded, joined, told
 from service.errors import ServiceError
 from service.identity import Identity
@@ -55,9 +58,11 @@ class Proposal:
         job_id: the job.
         job: what was asked for.
         analyst: who asked; the parties are told.
+        coordinator: this coordinator's name.
         parties: parties of the job, by member number, from 1.
         on_retry: called with the name of a party that is not reached at once, at each further attempt.
         on_waiting: called when a party begins to wait for its owner, with its name and public text.
+        job_memory_mib: MiB that a job may take of this coordinator; None for all of its machine.
     """
 
     def __init__(
@@ -66,13 +71,17 @@ class Proposal:
         job: Job,
         *,
         analyst: str,
+        coordinator: str,
         parties: Mapping[int, RosterParty],
         on_waiting: Callable[[str, str], None],
         on_retry: Callable[[str], None] = lambda name: None,
+        job_memory_mib: int | None = None,
     ) -> None:
         self._job_id = job_id
         self._job = job
         self._analyst = analyst
+        self._coordinator = coordinator
+        self._job_memory_mib = job_memory_mib
         self._parties = list(parties.values())
         self._members = {number: party.identity.name for number, party in parties.items()}
         self._on_waiting = on_waiting
@@ -144,6 +153,24 @@ class Proposal:
         if schema.party != name:
             return _unfit(name, f"with the schema of {schema.party}")
         return schema
+
+    async def plan(self, schemas: Sequence[BlockSchema]) -> Plan:
+        """Return the plan of the job.
+
+        Raises:
+            JobFailedError: there is none, or the job would take more memory of this coordinator than it may.
+        """
+        try:
+            return await asyncio.to_thread(self._planned, schemas)
+        except (JobError, ProtocolError) as error:
+            raise JobFailedError(Verdict(told(error), stage="plan")) from error
+
+    def _planned(self, schemas: Sequence[BlockSchema]) -> Plan:
+        plan = analysis_of(self._job).plan(self._job, schemas)
+        work = analysis_of(self._job).work(plan)
+        n_bytes = None if work is None else work.coordinator_bytes
+        check_memory(self._coordinator, n_bytes, self._job_memory_mib, len(plan.column_names))
+        return plan
 
     async def reserve(self, plan: Plan) -> None:
         """Ask all parties to agree to the plan and reserve privacy budget for it. Owners of data have no deadline.

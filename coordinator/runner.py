@@ -10,7 +10,6 @@ import structlog
 
 from analyses.job.job import Job, JobError
 from analyses.job.plan import OPENING_STAGE, Plan
-from analyses.job.schema import BlockSchema
 from analyses.registry import analysis_of
 from coordinator.evidence import NO_FAULT, Evidence, Verdict, fallen_silent
 from coordinator.final_messages import report_end
@@ -71,6 +70,7 @@ class JobRunner:
         mailboxes: where parties deliver.
         entropy: the coordinator's randomness; the protocols give it little to do.
         max_job_s: a job that runs for longer is broken off.
+        job_memory_mib: a job that would take more MiB of this coordinator is refused; None for its machine's memory.
         meter: metrics of the service.
         left: how an earlier process left the job behind, in state RUNNING or OPENING; None for a new job.
     """
@@ -87,6 +87,7 @@ class JobRunner:
         mailboxes: Mailboxes,
         entropy: Entropy,
         max_job_s: float = MAX_JOB_S,
+        job_memory_mib: int | None = None,
         meter: Meter | None = None,
         left: LeftBehind | None = None,
     ) -> None:
@@ -98,6 +99,8 @@ class JobRunner:
             job_id,
             job,
             analyst=analyst,
+            coordinator=identity.name,
+            job_memory_mib=job_memory_mib,
             parties=parties,
             on_waiting=self._wait_for_owner,
             on_retry=self._meter.retried,
@@ -184,15 +187,9 @@ class JobRunner:
         if self._left is not None:
             return await self._left.agreed_plan()
         self._step(State.PROPOSED)
-        plan = await self._plan(await self._proposal.propose())
+        plan = await self._proposal.plan(await self._proposal.propose())
         await self._proposal.reserve(plan)
         return plan
-
-    async def _plan(self, schemas: Sequence[BlockSchema]) -> Plan:
-        try:
-            return await asyncio.to_thread(analysis_of(self._job).plan, self._job, schemas)
-        except (JobError, ProtocolError) as error:
-            raise JobFailedError(Verdict(told(error), stage="plan")) from error
 
     def _wait_for_owner(self, name: str, text: str) -> None:
         self._record_progress(name, "approval", text=text)

@@ -352,6 +352,7 @@ class CoordinatorProcess:
             mailboxes=self._mailboxes,
             entropy=SystemEntropy(),
             max_job_s=self.config.max_job_s,
+            job_memory_mib=self.config.job_memory_mib,
             meter=self.meter,
             left=left,
         )

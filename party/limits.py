@@ -1,18 +1,11 @@
 """Limits of a party: which jobs take more memory than it has, by what their plans forecast, and which are too short."""
 
-import os
-
-from analyses.job.distance import MIB
+from analyses.job import distance
 from analyses.job.plan import Plan
 from analyses.registry import analysis_of
 from party.config import PartyConfig
 from party.consent import RefusalError
-
-
-class MemoryRefusalError(RefusalError):
-    """The job would take more memory than this party's machine has, or than its owner allows."""
-
-    code = "job-too-large"
+from service.codes.coded_text import told
 
 
 class DeadlineRefusalError(RefusalError):
@@ -22,19 +15,15 @@ class DeadlineRefusalError(RefusalError):
 
 
 def check_memory(plan: Plan, config: PartyConfig) -> None:
-    """Refuse what would take too much memory. It follows from public facts alone, so it tells nothing of a table.
+    """Refuse a job that would take more memory of this party than its owner allows.
 
     Raises:
-        MemoryRefusalError: says how much it would take, how much it may, and what helps.
+        RefusalError: says how much the job would take, how much it may, and what helps.
     """
-    work, allowed = analysis_of(plan.job).work(plan), config.job_memory_mib or machine_mib()
-    if work is not None and work.party_bytes > allowed * MIB:
-        raise MemoryRefusalError(
-            f"inputs: {config.name} would take about {work.party_bytes // MIB:,} MiB of memory for "
-            f"{len(plan.column_names):,} columns, and may take {allowed:,} MiB (job_memory_mib): name fewer columns"
+    work = analysis_of(plan.job).work(plan)
+    try:
+        distance.check_memory(
+            config.name, None if work is None else work.party_bytes, config.job_memory_mib, len(plan.column_names)
         )
-
-
-def machine_mib() -> int:
-    """Return the memory of this machine in MiB."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MIB
+    except distance.JobTooLargeError as error:
+        raise RefusalError(told(error)) from error

@@ -15,6 +15,7 @@ as they are from each other.
 What a job takes of the machines of its services (`Work`) stands here, too; an analysis that says it has `own_work`.
 """
 
+import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -77,6 +78,32 @@ class Work:
             f"a party takes {of_party} with {self.rows:,} rows, the most that are declared",
             f"the coordinator takes {of_coordinator or 'what is not forecast'}",
         ]
+
+
+class JobTooLargeError(JobError):
+    """The job would take more memory of a service than its machine has, or than its operator allows."""
+
+    code = "job-too-large"
+
+
+def check_memory(service: str, n_bytes: int | None, allowed_mib: int | None, n_columns: int) -> None:
+    """Refuse what would take too much memory. It follows from public facts alone, so it tells nothing of a table.
+
+    Args:
+        service: name of the party or the coordinator.
+        n_bytes: what the job would take of it (`Work`); None where it is not forecast, and then nothing is refused.
+        allowed_mib: what it may take; None for all memory of this machine.
+        n_columns: columns of the job.
+
+    Raises:
+        JobTooLargeError: says how much it would take, how much it may, and what helps.
+    """
+    allowed = allowed_mib or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MIB
+    if n_bytes is not None and n_bytes > allowed * MIB:
+        raise JobTooLargeError(
+            f"inputs: {service} would take about {n_bytes // MIB:,} MiB of memory for {n_columns:,} columns, and may "
+            f"take {allowed:,} MiB (job_memory_mib): name fewer columns"
+        )
 
 
 @dataclass(frozen=True)

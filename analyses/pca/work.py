@@ -9,7 +9,7 @@ from analyses.pca.plan import PcaPlan
 from analyses.pca.spectrum import COORDINATES, DRAWS
 from analyses.second_moments.centred import centred
 from analyses.second_moments.spectrum import WIDE, SimulatedNoise, leading_components, n_draws, some_components
-from analyses.second_moments.work import BYTE_S, COLUMNS, ENTRIES, WORD, seconds
+from analyses.second_moments.work import BYTE_S, COLUMNS, ENTRIES, WORD, opening_bytes, seconds
 from analyses.second_moments.work import work as work_of_release
 from entropy import KeyStream
 from mpc.arithmetic.field import ResidueField
@@ -39,10 +39,9 @@ def work(plan: PcaPlan, n_rows: int, measured: bool) -> Work | None:
 
 def coordinator_bytes(plan: PcaPlan) -> int:
     """Return the memory of the coordinator beyond what it takes at rest."""
-    n, n_words = plan.n_row_columns, ResidueField(plan.n_primes).n_words
-    opening = WORD * (plan.n_parties * n_words + n_words + 2) * n_entries(n)
+    n = plan.n_row_columns
     found = int(MATRICES * WORD * n * n) + (LIBRARY_BYTES if n > WIDE else 0)
-    return max(opening, found + EDGE_BYTES)
+    return max(opening_bytes(plan), found + EDGE_BYTES)
 
 
 def coordinator_s(plan: PcaPlan) -> float:

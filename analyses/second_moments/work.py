@@ -30,6 +30,9 @@ OWN_COPIES, TRIANGLES = 4, 5
 
 REST_BYTES = 4_000_000
 
+MATRICES = 10
+"""Matrices of float64 numbers at the coordinator at most: those of draws of the noise, or the result and its text."""
+
 PARTY_S, BYTE_S = 0.045, 1.5e-9
 """Processor seconds of a job of next to no rows, and those of a byte that is sent or has come."""
 
@@ -47,7 +50,14 @@ def work(plan: Plan, n_rows: int, measured: bool) -> Work | None:
     """
     if not isinstance(plan, GramPlan) or matches_in_secret(plan.job) or plan.norm_bounds or plan.n_lanes:
         return None
-    return Work(n_rows, party_bytes(plan, n_rows), party_s=party_s(plan, n_rows) if measured else None)
+    there = max(opening_bytes(plan), MATRICES * WORD * plan.n_row_columns**2)
+    return Work(n_rows, party_bytes(plan, n_rows), there, party_s(plan, n_rows) if measured else None)
+
+
+def opening_bytes(plan: GramPlan) -> int:
+    """Return the memory of the coordinator while it opens the triangle that it has shares of."""
+    n_words = ResidueField(plan.n_primes).n_words
+    return WORD * (plan.n_parties * n_words + n_words + 2) * n_entries(plan.n_row_columns)
 
 
 def party_bytes(plan: GramPlan, n_rows: int) -> int:

@@ -4,7 +4,8 @@ from job_builders import PARTIES, make_job
 from analyses.job.distance import MIB, Work
 from analyses.job.schema import BlockSchema, ColumnSchema
 from analyses.registry import analysis_of
-from party.limits import MemoryRefusalError, check_memory
+from party.consent import RefusalError
+from party.limits import check_memory
 
 
 def work_of(plan, **options):
@@ -55,5 +56,11 @@ def test_a_party_refuses_what_takes_more_memory_than_it_may():
     plan, config = planned(300), Config()
     check_memory(plan, config)
     config.job_memory_mib = 5
-    with pytest.raises(MemoryRefusalError, match=r"about \d+ MiB of memory for 300 columns, and may take 5 MiB"):
+    with pytest.raises(RefusalError, match=r"about \d+ MiB of memory for 300 columns, and may take 5 MiB"):
         check_memory(plan, config)
+
+
+def test_what_a_coordinator_takes_is_said_for_the_other_analyses_of_second_moments_too():
+    parameters = {"label": "bank.x0", "max_rows": 4096}
+    work = work_of(planned(1500, analysis="least-squares", parameters=parameters))
+    assert work.coordinator_bytes == pytest.approx(8 * 10 * 1501**2, rel=0.1)  # 178 to 203 MB were measured
