@@ -198,3 +198,13 @@ def test_a_spread_that_could_leave_64_bits_is_refused(spread):
 def test_a_mass_too_steep_for_double_precision_is_refused():
     with pytest.raises(ValueError, match="too steeply"):
         sample_offsets(TwoSidedGeometric(2**45), 1, stream())
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(40), Fraction(10**12)])
+def test_words_fall_where_a_search_among_the_running_sums_finds_them(rate):
+    envelope = _envelope(Poisson(rate))
+    ends = envelope.cumulative
+    prefixes = np.arange(1 << 13, dtype=np.uint64) << np.uint64(51)
+    words = [KeyStream(bytes(32)).words(20_000), ends - np.uint64(1), ends, prefixes, prefixes[1:] - np.uint64(1)]
+    for some in words:
+        np.testing.assert_array_equal(envelope.bins_of(some), np.searchsorted(ends, some, side="right"))
