@@ -21,7 +21,7 @@ QUICK       := --dist loadscope --no-loadscope-reorder -m "not slow and not comp
 # Compiled once: without a cache each process of tests, and each service that one starts, compiles all kernels, 16 s, and
 # each process of tests rewrites the asserts of all tests. Services of tests load kernels as those of an image do, without
 # the compiler: 1.4 s of a processor each.
-KERNELS     := $(wildcard mpc/bulk_hash.py mpc/*/*kernels.py mpc/*/*/*kernels.py analyses/*/*kernels.py analyses/*/*/*kernels.py)
+KERNELS     := $(wildcard mpc/bulk_hash.py mpc/*/*kernels.py mpc/*/*/*kernels.py analyses/*/*kernels.py analyses/*/*/*kernels.py party/tables/sources/sql/copy_kernels.py)
 COMPILED    := build/compiled.stamp
 
 .DEFAULT_GOAL := help

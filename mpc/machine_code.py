@@ -22,7 +22,7 @@ import numpy as np
 F = TypeVar("F", bound=Callable[..., Any])
 
 SYMBOL_PREFIX = "moiety_"
-_C_TYPES = {"uint64": "uint64_t", "int64": "int64_t", "float64": "double", "void": "void"}
+_C_TYPES = {"uint8": "uint8_t", "uint64": "uint64_t", "int64": "int64_t", "float64": "double", "void": "void"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Array:
     """A C-contiguous array as an argument of a kernel.
 
     Attributes:
-        element: its type: uint64, int64 or float64.
+        element: its type: uint8, uint64, int64 or float64.
         n_dimensions: dimensions of the array.
         is_written: whether the kernel writes to it.
     """
@@ -150,7 +150,7 @@ def _library(module: str) -> Any:
     return _loaded[module]
 
 
-_DTYPES = {element: np.dtype(element) for element in ("uint64", "int64", "float64")}
+_DTYPES = {element: np.dtype(element) for element in ("uint8", "uint64", "int64", "float64")}
 _POINTERS = {element: f"{_C_TYPES[element]}[]" for element in _DTYPES}
 _ARRAYS: dict[Array, Array] = {}
 """One object for equal ones, so that comparing them is quick."""

@@ -17,7 +17,7 @@ from demo.local_deployment import LocalTable
 from party.tables.encoding import encode
 from party.tables.kinds import DateKind
 from party.tables.sources.source import SourceError
-from party.tables.sources.sql import postgres_table
+from party.tables.sources.sql import binary_copy, postgres_table
 from party.tables.sources.sql.postgres_table import PostgresTable
 
 PASSWORD = "s3cret-word"
@@ -130,6 +130,45 @@ def test_rows_come_in_pieces_and_are_one_table(source, monkeypatch):
     assert read(source(query="SELECT * FROM people WHERE false"), ("x0",)) == {"x0": []}
 
 
+def test_every_value_is_the_one_that_the_database_holds(source, admin, monkeypatch):
+    """Doubles of random bits, texts of what CSV has marks for, and gaps, beside what the driver reads row by row."""
+    import psycopg
+
+    rng = np.random.default_rng(3)
+    doubles = rng.integers(0, 2**64, 1000, dtype=np.uint64).view(np.float64).tolist()
+    pieces = ["", "a", '"', '""', ",", "\n", "\r\n", "\t", " ", "\\", "NULL", "ü", "名", "0"]
+    texts = ["".join(rng.choice(pieces, rng.integers(0, 5))) for _ in range(2000)]
+    rows = [
+        tuple(
+            None if rng.random() < 0.2 else value
+            for value in (
+                double,
+                texts[2 * i],
+                texts[2 * i + 1],
+                bool(rng.integers(2)),
+                int(rng.integers(-(2**62), 2**62)),
+            )
+        )
+        for i, double in enumerate(doubles)
+    ]
+    with psycopg.connect(admin, autocommit=True) as database:
+        database.execute("CREATE TABLE mixed (n INT, x FLOAT8, a TEXT, b VARCHAR, c BOOL, big BIGINT, day DATE)")
+        database.execute("GRANT SELECT ON mixed TO reader")
+        with database.cursor().copy("COPY mixed (n, x, a, b, c, big) FROM STDIN") as copy:
+            for i, row in enumerate(rows):
+                copy.write_row((i, *row))
+        database.execute("UPDATE mixed SET day = DATE '0001-01-01' + n * 3000 WHERE n % 7 > 0")
+        days = database.execute("SELECT (day - DATE '1970-01-01') FROM mixed ORDER BY n").fetchall()
+    monkeypatch.setattr(postgres_table, "CHUNK_BYTES", 5000)
+    table = source(table="mixed", order_by=("n",))
+    found = read(table, ("x", "big"), ("a", "c", "b", "day"))
+    assert list(map(repr, found["x"])) == [repr(row[0]) for row in rows]
+    assert found["big"] == [None if row[4] is None else float(row[4]) for row in rows]
+    assert list(zip(found["a"], found["b"], found["c"], strict=True)) == [row[1:4] for row in rows]
+    assert pl.Series(found["day"], dtype=pl.Date).cast(pl.Int32).to_list() == [day for (day,) in days]
+    assert read(table, (), ("a",))["a"] == [row[1] for row in rows]  # alone: a gap is a line with nothing in it
+
+
 def test_a_query_derives_columns_and_may_end_as_it_likes(source):
     for end in (";", " -- the youngest", ""):
         assert read(source(query=f"SELECT age * 2 AS twice FROM odd WHERE age < 3{end}"), ("twice",)) == {
@@ -149,7 +188,9 @@ def test_a_query_derives_columns_and_may_end_as_it_likes(source):
         ({"query": "SELECT note AS age FROM odd"}, "column 'age' is not numeric"),
         ({"query": "SELECT 1 AS age, 2 AS age"}, "column 'age' appears more than once"),
         ({"query": "SELECT 1 / 0 AS age"}, "refuses (22012)"),
+        ({"query": "SELECT 1 / (5000 - i) AS age FROM generate_series(1, 9999) AS i"}, "refuses (22012)"),  # amid rows
         ({"query": "SELECT 1 AS age FROM pg_sleep(300)", "timeout_s": 1}, "longer than timeout_s"),
+        ({"query": "SELECT i AS age, pg_sleep(0.001) FROM generate_series(1, 99999) AS i", "timeout_s": 1}, "longer"),
         ({"table": "nowhere"}, "no such table"),
         ({"table": "hidden"}, "not read it"),
         ({"table": "odd", "password_file": None}, "does not answer"),
@@ -174,7 +215,7 @@ def test_a_database_that_goes_away_in_the_middle_is_no_shorter_table(source, adm
     import psycopg
 
     killed = threading.Event()
-    plain = pl.read_csv
+    plain = binary_copy._frame
 
     def kill_then_read(*args, **options):
         if not killed.is_set():
@@ -184,7 +225,7 @@ def test_a_database_that_goes_away_in_the_middle_is_no_shorter_table(source, adm
         return plain(*args, **options)
 
     monkeypatch.setattr(postgres_table, "CHUNK_BYTES", 1 << 16)
-    monkeypatch.setattr(pl, "read_csv", kill_then_read)
+    monkeypatch.setattr(binary_copy, "_frame", kill_then_read)
     many = source(query="SELECT i AS age FROM generate_series(1, 5000000) AS i")
     assert "went away while it was read" in refusal(many)
     assert killed.is_set()

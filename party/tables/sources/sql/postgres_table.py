@@ -1,22 +1,22 @@
 """Tables in a PostgreSQL database: a table, a view or a query.
 
-psycopg reads them, which a ledger in PostgreSQL uses already, by COPY, PostgreSQL's own way to send many rows
-(docs/decisions/037-sources-of-tables.md). All that a job reads is one statement in one read-only transaction: one
-snapshot, whatever others write meanwhile.
+psycopg reads them, which a ledger in PostgreSQL uses already, by COPY, PostgreSQL's own way to send many rows, in its
+binary form (docs/decisions/136-postgres-by-binary-copy.md). All that a job reads is one statement in one read-only
+transaction: one snapshot, whatever others write meanwhile.
 """
 
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from io import BytesIO
 from typing import TYPE_CHECKING, Annotated, Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import Field, SecretStr, model_validator
 
 from party.tables.sources.file import check_names
-from party.tables.sources.source import SourceError, library_errors
+from party.tables.sources.source import SourceError
+from party.tables.sources.sql.binary_copy import Column, frames_of
 from party.tables.sources.sql.selection import Selection, check_numeric, quoted
 from service.settings import FilePath
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CONNECT_S = 10
 CHUNK_BYTES = 1 << 24
-"""Bytes of COPY text that are turned into columns at once."""
+"""Bytes of a COPY that are turned into columns at once."""
 
 _BOOLEAN, _DAYS, _POINT_IN_TIME = 16, (1082, 1114), 1184
 _TEXTS = (19, 25, 1042, 1043)
@@ -102,7 +102,7 @@ class PostgresTable(Selection):
     def batches(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator["pl.DataFrame"]:
         """See `TableSource`.
 
-        Memory: `CHUNK_BYTES` of text and its columns.
+        Memory: some times `CHUNK_BYTES`.
         """
         with self._reading() as cursor:
             types = self._types(cursor, (*numbers, *texts, *self.order_by))
@@ -132,35 +132,26 @@ class PostgresTable(Selection):
         """Yield all rows of one COPY: numbers as float64, days, times and truth values as such, all else as text."""
         import polars as pl  # the configuration of a table is read without
 
-        schema: dict[str, Any] = dict.fromkeys(numbers, pl.Float64)
-        # Points in time come as numbers, of which each column's kind finds the day in its own zone.
-        times = [name for name in texts if types[name] == _POINT_IN_TIME]
-        casts = [pl.col(name).cast(pl.Datetime("us", "UTC")) for name in times]
-        terms = [quoted(name) + ("::int" if types[name] == _BOOLEAN else "") + "::float8" for name in numbers]
+        columns = [
+            Column(one, f"{quoted(one)}{'::int' if types[one] == _BOOLEAN else ''}::float8", pl.Float64, pl.Float64)
+            for one in numbers
+        ]
         for name in texts:
-            is_day, is_truth = types[name] in _DAYS, types[name] == _BOOLEAN
-            if name in times:
-                terms.append(f"floor(extract(epoch from {quoted(name)}) * 1000000)::int8")
-                schema[name] = pl.Int64
+            term, kind = quoted(name), types[name]
+            if kind in _DAYS:
+                columns.append(Column(name, f"({term}::date - DATE '1970-01-01')::int8", pl.Int64, pl.Date))
+            elif kind == _POINT_IN_TIME:  # a number, of which each column's kind finds the day in its own zone
+                since = f"floor(extract(epoch from {term}) * 1000000)::int8"
+                columns.append(Column(name, since, pl.Int64, pl.Datetime("us", "UTC")))
+            elif kind == _BOOLEAN:
+                columns.append(Column(name, f"{term}::int::int8", pl.Int64, pl.Boolean))
             else:
-                terms.append(f"{quoted(name)}::{'date::text' if is_day else 'text'}")
-                schema[name] = pl.Date if is_day else pl.Boolean if is_truth else pl.String
-        text = bytearray()
-
-        def parse() -> pl.DataFrame:
-            if not text:
-                return pl.DataFrame(schema=schema).with_columns(casts)
-            with library_errors("its database sent rows that cannot be read"):
-                parsed = pl.read_csv(BytesIO(bytes(text)), has_header=False, schema=schema).with_columns(casts)
-            text.clear()
-            return parsed
-
-        with cursor.copy(f"COPY ({self._select(', '.join(terms), self._order(types))}) TO STDOUT (FORMAT csv)") as copy:
-            for row in copy:
-                text += row
-                if len(text) >= CHUNK_BYTES:
-                    yield parse()
-        yield parse()
+                columns.append(Column(name, f"{term}::text", pl.String, pl.String))
+        columns.sort(key=lambda column: column.sent == pl.String)
+        selected = self._select(", ".join(column.term for column in columns), self._order(types))
+        with cursor.copy(f"COPY ({selected}) TO STDOUT (FORMAT binary)") as copy:
+            for frame in frames_of(copy, columns, CHUNK_BYTES):
+                yield frame.select(*numbers, *texts)
 
     def _password(self) -> dict[str, str]:
         if self.password_variable is not None:
@@ -191,6 +182,7 @@ class PostgresTable(Selection):
             ) as connection:
                 connection.execute(f"SET statement_timeout = {self.timeout_s * 1000}")
                 connection.execute("SET DateStyle = 'ISO'")
+                connection.execute("SET client_encoding = 'UTF8'")
                 connection.execute("SET TimeZone = 'UTC'")
                 connection.execute("SET default_transaction_read_only = on")
                 connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
