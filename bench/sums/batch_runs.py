@@ -64,7 +64,8 @@ def question(length: int, n_devices: int) -> BatchQuestion:
         "largest": LARGEST,
         "privacy": {"epsilon": 1.0, "delta": 1e-9},
     }
-    own = {"parties": PARTIES, "colluding": 1, "smallest_cohort": 2, "largest_cohort": n_devices, "until": FAR}
+    until = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
+    own = {"parties": PARTIES, "colluding": 1, "smallest_cohort": 2, "largest_cohort": n_devices, "until": until}
     return BatchQuestion.from_tree({"sum": asked, **own})
 
 

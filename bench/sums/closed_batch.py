@@ -1,18 +1,21 @@
 """A batch of very many devices that real services close: what its answers cost when they come, and what opening costs.
 
     python -m bench.sums.closed_batch --devices 1000000
+    python -m bench.sums.closed_batch --devices 20000 --batches 2
 
 The batch is opened by a coordinator and parties in processes of their own, over TLS. Then the coordinator is stopped,
 and its store is filled here: some processes make the devices' answers, each with a certificate and a key of its own,
 and this one does what the coordinator does with each answer, but for the connection that it would come over. The
 coordinator is started again, finds the batch full, and closes it: from there on the services do what they do in use.
-Processor seconds and peak memory are told for each process; the seconds of the devices are told apart.
+Processor seconds and peak memory are told for each process; the seconds of the devices are told apart. The same devices
+answer each further batch, with the same certificates, and parties are the same processes.
 """
 
 import argparse
 import asyncio
 import json
 import multiprocessing
+import pickle
 import signal
 import sys
 import tempfile
@@ -54,6 +57,15 @@ def credentials_of(authority: KeyPair, names: Sequence[str]) -> Iterator[Credent
         yield Credentials(identity, authority.certificate_pem, pair.certificate_pem, pair.key_pem, FAR)
 
 
+def kept_credentials(file: Path, authority: KeyPair, names: Sequence[str]) -> list[Credentials]:
+    """Return credentials of devices, those that the file has from an earlier batch."""
+    if not file.exists():
+        file.write_bytes(pickle.dumps([(one.certificate_pem, one.key_pem) for one in credentials_of(authority, names)]))
+    pairs = zip(names, pickle.loads(file.read_bytes()), strict=True)
+    identities = {name: Identity("local", Role.DEVICE, name) for name in names}
+    return [Credentials(identities[name], authority.certificate_pem, *pair, FAR) for name, pair in pairs]
+
+
 def make_answers(
     folder: Path, authority: KeyPair, batch: OfferedQuestion, numbers: range, blocks: "Queue[Block | dict[str, float]]"
 ) -> None:
@@ -62,12 +74,13 @@ def make_answers(
     asked = AskedBatch.from_json(batch.text)
     with ExitStack() as stack:
         (own,) = credentials_of(authority, [PROTOTYPE])
-        prototype = device_of(stack, folder / f"device-{numbers.start}", own, asked.question.n_elements)
+        own_folder = folder / f"device-{batch.number}-{numbers.start}"
+        prototype = device_of(stack, own_folder, own, asked.question.n_elements)
         prototype.admit(asked, batch.keys)
         for start in range(numbers.start, numbers.stop, BLOCK):
             names = [f"d{number:09}" for number in range(start, min(start + BLOCK, numbers.stop))]
             before = time.process_time()
-            credentials = list(credentials_of(authority, names))
+            credentials = kept_credentials(folder / f"credentials-{start}", authority, names)
             between = time.process_time()
             devices = [named(prototype, own.identity.name, own) for own in credentials]
             block = [(one.name, one.make(asked, batch.keys)) for one in devices]
@@ -153,7 +166,7 @@ class Closing:
         raise AssertionError("the coordinator ends without a result")
 
     def run(self) -> dict[str, Any]:
-        """Return what all of it took."""
+        """Return what all of one batch took."""
         deployment = self._deployment
         batch_id, batch = asyncio.run(self.open())
         deployment.send_signal(COORDINATOR_NAME, signal.SIGTERM)
@@ -188,6 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--devices", type=int, default=10_000)
     parser.add_argument("--elements", type=int, default=1_000, help="of each vector")
+    parser.add_argument("--batches", type=int, default=1, help="that the same devices answer, one after the other")
     parser.add_argument("--makers", type=int, default=2, help="processes that make the devices' answers")
     parser.add_argument("--threads", type=int, default=1, help="of each party")
     options = parser.parse_args(arguments)
@@ -201,8 +215,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             policy=dict.fromkeys(PARTIES, rules),
         ) as deployment,
     ):
-        run = Closing(deployment, options.devices, options.elements, options.makers).run()
-    report = {"bench": "closed_batch", "run": run, "machine": describe_machine()}
+        closing = Closing(deployment, options.devices, options.elements, options.makers)
+        runs = [closing.run() for _ in range(options.batches)]
+    report = {"bench": "closed_batch", "runs": runs, "machine": describe_machine()}
     sys.stdout.write(json.dumps(report, indent=2) + "\n")
 
 

@@ -45,6 +45,7 @@ from service.errors import (
     WrongStateError,
 )
 from service.tls import Credentials
+from service.trust.passed_certificates import SECRET_BYTES, PassedCertificates
 from service.trust.statements import Signed, StatementCheck, sign
 from transport.batch_codec import FIXED_BYTES, PER_PARTY_BYTES, AnswerPart, PartyKey, SumShare
 from transport.batch_party import NotPreparedError
@@ -137,6 +138,7 @@ class PartyBatches:
         self._clock = clock
         self._beginning = asyncio.Lock()  # places are counted, then taken
         self._try_ways = try_ways
+        self._passed = PassedCertificates(entropy.read(SECRET_BYTES))  # devices answer many batches
         self._turns: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
         self._prepared: dict[str, tuple[bytes, tuple[int, ...], asyncio.TimerHandle]] = {}
 
@@ -303,7 +305,7 @@ class PartyBatches:
             raise NotFoundError("the key of this batch is gone")
         rules = self._place.rules or BatchRules()
         with ThreadPoolExecutor(rules.n_threads, thread_name_prefix="batch") as pool:
-            check = StatementCheck(self._credentials())
+            check = StatementCheck(self._credentials(), passed=self._passed)
             own = RoundKey(kept.private)
             collection = Collection(asked, self._place.name, own, check, pool=pool, before=kept.shown, openers=openers)
             async for block in self._blocks(asked):

@@ -16,6 +16,7 @@ from service.certificate_rules import check_issued_by, check_member, check_valid
 from service.errors import UnauthenticatedError
 from service.identity import Identity, PeerCertificate, Role, identity_of
 from service.tls import Credentials
+from service.trust.passed_certificates import PassedCertificates
 
 MAX_CERTIFICATE_BYTES = 4096
 MAX_SIGNATURE_BYTES = 1024
@@ -67,10 +68,12 @@ class StatementCheck:
     Attributes:
         credentials: ours: the authority that we trust, and the list of revoked certificates.
         now: the clock.
+        passed: what remembers certificates whose issuer and rules were checked; None: each is checked anew.
     """
 
     credentials: Credentials = field(repr=False)
     now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC)
+    passed: PassedCertificates | None = None
 
     @cached_property
     def _authority(self) -> x509.Certificate:
@@ -90,9 +93,8 @@ class StatementCheck:
         """
         with _refusing(signed):
             certificate = certificate_of(signed)
-            check_issued_by(certificate, self._authority)
+            self._check_once(certificate, signed.certificate)
             identity = identity_of(certificate)
-            check_member(certificate, dials=True)
             check_signature(certificate, signed.signature, statement)
         moment = self.now()
         try:
@@ -104,6 +106,20 @@ class StatementCheck:
         if self.credentials.revoked is not None:
             self.credentials.revoked.check(certificate.serial_number, identity, moment)
         return identity
+
+    def _check_once(self, certificate: x509.Certificate, der: bytes) -> None:
+        """Check what follows from a certificate and our authority alone, where it is not remembered.
+
+        Raises:
+            ValueError: the authority has not issued it, or it is weak or not for a member.
+        """
+        authority = self.credentials.authority_pem
+        if self.passed is not None and self.passed.has(der, authority):
+            return
+        check_issued_by(certificate, self._authority)
+        check_member(certificate, dials=True)
+        if self.passed is not None:
+            self.passed.add(der, authority)
 
     def signer_of_call(self, signed: Signed, statement: bytes, caller: PeerCertificate) -> Identity:
         """Return who has signed a statement that came in a call.

@@ -24,6 +24,7 @@ from service.errors import (
     WrongStateError,
 )
 from service.identity import Role
+from service.trust import statements
 from service.trust.statements import StatementCheck
 from transport.batch_codec import decode_answer, encode_answer
 from transport.batch_party import BatchPartyClient
@@ -153,6 +154,26 @@ async def test_the_certificate_of_the_connection_is_not_checked_a_second_time_an
     assert checked == [Role.DEVICE]
     await hub.answered_by(hub.device("d1", 2, 2, 2))
     assert (await asking.result())["sum"] == [3.0, 3.0, 3.0]
+
+
+async def test_parties_check_the_issuer_of_a_certificate_in_the_first_batch_that_it_answers(hub, monkeypatch):
+    checked = []
+    plain = statements.check_issued_by
+    monkeypatch.setattr(statements, "check_issued_by", lambda *of: checked.append(of) or plain(*of))
+    devices = [hub.device(f"d{i}", i, i, i) for i in range(2)]
+    checks_by_batch = []
+    for _ in range(2):
+        asking = BatchProposal(hub, batch_question(largest_cohort=2))
+        await asking.opened()
+        for device in devices:
+            offered = await fetched(device)
+            asked = questions.AskedBatch.from_json(offered.text)
+            answer = await asyncio.to_thread(device.answer_once, asked, offered.keys)
+            checked.clear()  # what devices have checked of parties
+            await device.client.answer(asked.question_id, answer)
+        assert (await asking.result())["sum"] == [1.0, 1.0, 1.0]
+        checks_by_batch.append(len(checked))
+    assert checks_by_batch == [len(devices) * len(PARTIES), 0]
 
 
 async def test_only_parties_of_the_batch_get_shares_and_only_of_a_closed_one(hub):

@@ -11,6 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from service.errors import UnauthenticatedError
 from service.identity import Identity, PeerCertificate, Role
+from service.trust import statements
+from service.trust.passed_certificates import PassedCertificates
 from service.trust.revocation import RevocationList
 from service.trust.statements import MAX_CERTIFICATE_BYTES, Signed, StatementCheck, sign
 
@@ -65,6 +67,39 @@ def test_a_revoked_certificate_and_one_that_is_not_valid_now_are_refused(issue):
         StatementCheck(revoking).signer(signed, WORDS, Role.DEVICE)
 
 
+def test_what_changes_is_checked_of_a_certificate_that_has_passed_too(issue, tmp_path, monkeypatch):
+    passed = PassedCertificates(bytes(32))
+    ann, own = sign(issue(Role.DEVICE, "ann"), WORDS), issue(Role.PARTY, "bank")
+    StatementCheck(own, passed=passed).signer(ann, WORDS, Role.DEVICE)
+    with monkeypatch.context() as patched:
+        patched.setattr(statements, "check_issued_by", None)  # what has passed is not asked again
+        patched.setattr(statements, "check_member", None)
+        StatementCheck(own, passed=passed).signer(ann, WORDS, Role.DEVICE)
+        with pytest.raises(UnauthenticatedError, match="not signed by a member"):
+            StatementCheck(own, passed=passed).signer(ann, b"other words", Role.DEVICE)
+        with pytest.raises(UnauthenticatedError, match="is no party of walkers"):
+            StatementCheck(own, passed=passed).signer(ann, WORDS, Role.PARTY)
+        with pytest.raises(UnauthenticatedError, match="is the clock of this machine right"):
+            StatementCheck(own, now=lambda: FAR, passed=passed).signer(ann, WORDS, Role.DEVICE)
+        serial = statements.certificate_of(ann).serial_number
+        revoking = replace(own, revoked=RevocationList(1, frozenset({serial}), FAR))
+        with pytest.raises(UnauthenticatedError, match="is revoked"):
+            StatementCheck(revoking, passed=passed).signer(ann, WORDS, Role.DEVICE)
+    (tmp_path / "other").mkdir()
+    elsewhere = StatementCheck(authority_in(tmp_path / "other", "walkers")(Role.PARTY, "bank"), passed=passed)
+    with pytest.raises(UnauthenticatedError, match="not signed by a member"):
+        elsewhere.signer(ann, WORDS, Role.DEVICE)
+
+
+def test_what_was_refused_has_not_passed(issue, tmp_path):
+    passed, own = PassedCertificates(bytes(32)), issue(Role.PARTY, "bank")
+    (tmp_path / "other").mkdir()
+    foreign = sign(authority_in(tmp_path / "other", "walkers")(Role.DEVICE, "ann"), WORDS)
+    for _ in range(2):
+        with pytest.raises(UnauthenticatedError, match="not signed by a member"):
+            StatementCheck(own, passed=passed).signer(foreign, WORDS, Role.DEVICE)
+
+
 @pytest.mark.parametrize("certificate", [b"", b"no certificate", bytes(MAX_CERTIFICATE_BYTES + 1)])
 def test_what_is_no_certificate_is_refused(issue, certificate):
     with pytest.raises(UnauthenticatedError):
@@ -81,8 +116,6 @@ def test_a_bare_signature_of_the_same_words_is_no_statement(issue):
 
 
 def test_the_label_fills_the_place_of_random_bytes_of_a_handshake():
-    from service.trust import statements
-
     assert len(statements._LABEL) >= 64
     assert not statements._LABEL.startswith(b" " * 64)
 
