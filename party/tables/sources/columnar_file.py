@@ -13,6 +13,7 @@ from party.tables.sources.file import (
     UNREADABLE,
     TableFile,
     check_names,
+    check_no_lake,
     check_regular,
     data_of_file,
     fingerprint,
@@ -57,7 +58,7 @@ class ColumnarFile(ReadApart, TableFile):
         """Return the files in the order of their rows.
 
         Raises:
-            SourceError: there is none.
+            SourceError: there is none, or they are of a lake.
         """
         try:
             if not self.path.is_dir():
@@ -67,6 +68,7 @@ class ColumnarFile(ReadApart, TableFile):
             raise SourceError(UNREADABLE) from None
         if not found:
             raise SourceError("its folder holds no file of the pattern")
+        check_no_lake(found)
         return found
 
     def rows_here(self, start: int, numbers: Sequence[str], texts: Sequence[str]) -> Iterator["pl.DataFrame"]:

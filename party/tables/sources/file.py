@@ -15,6 +15,10 @@ CHANGED = "its file was changed while it was read"
 NAMES_UNREADABLE = "the names of its columns cannot be read"
 
 
+DELTA_LOG = "_delta_log"
+"""Folder that says which files of a folder are a table of Delta Lake."""
+
+
 class TableFile(TableSource):
     """A table in one file.
 
@@ -61,6 +65,19 @@ def data_of_file(path: Path) -> frozenset[str]:
         status = _status(path)
         names.append(f"inode {status.st_dev}:{status.st_ino}")
     return frozenset(names)
+
+
+def check_no_lake(files: Sequence[Path]) -> None:
+    """Refuse files of a lake as files that follow each other: some hold rows that its log has changed or taken away.
+
+    Raises:
+        SourceError: says which lake.
+    """
+    for folder in sorted({folder for file in files for folder in file.absolute().parents}):
+        if leads_somewhere(folder / DELTA_LOG):
+            raise SourceError('its folder is of a table of Delta Lake, which kind = "delta" reads')
+        if any((folder / "metadata").glob("*.metadata.json")):
+            raise SourceError("its folder is of an Iceberg table, of which not every file is a part: export the table")
 
 
 def leads_somewhere(path: Path) -> bool:

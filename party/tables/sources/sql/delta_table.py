@@ -5,14 +5,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from party.tables.sources.apart import ReadApart
-from party.tables.sources.file import UNREADABLE, TableFile, check_names, leads_somewhere
+from party.tables.sources.file import DELTA_LOG, UNREADABLE, TableFile, check_names, leads_somewhere
 from party.tables.sources.source import SourceError
 from party.tables.sources.sql.selection import check_numeric, ordered_by, quoted, rows_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-LOG = "_delta_log"
 NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal", "boolean")
 """Beginnings of the names of the format's own types that are numbers or truth values."""
 
@@ -29,12 +28,12 @@ class DeltaTable(ReadApart, TableFile):
 
     def is_there(self) -> bool:
         """See `TableSource`."""
-        return leads_somewhere(self.path / LOG)
+        return leads_somewhere(self.path / DELTA_LOG)
 
     def version(self) -> tuple[tuple[str, int, int], ...]:
         """See `TableSource`: every change adds to the log."""
         try:
-            entries = [(one.name, one.stat()) for one in sorted((self.path / LOG).iterdir())]
+            entries = [(one.name, one.stat()) for one in sorted((self.path / DELTA_LOG).iterdir())]
         except (OSError, ValueError):
             raise SourceError(UNREADABLE) from None
         return tuple((name, status.st_size, status.st_mtime_ns) for name, status in entries)

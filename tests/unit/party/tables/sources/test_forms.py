@@ -126,6 +126,27 @@ def test_the_files_of_a_folder_are_one_table_in_the_order_of_their_names(read, t
     assert "no file of the pattern" in refused(read, kind=kind, path="parts", pattern="2024-*")
 
 
+@pytest.mark.parametrize(
+    ("marks", "path", "pattern", "said"),
+    [
+        ("parts/_delta_log/0.json", "parts", "*", 'kind = "delta" reads'),
+        ("lake/_delta_log/0.json", "lake/day=1", "*", 'kind = "delta" reads'),
+        ("lake/visits/_delta_log/0.json", "lake", "**/*.parquet", 'kind = "delta" reads'),
+        ("lake/metadata/00003-a.metadata.json", "lake/data", "*", "of an Iceberg table"),
+        ("lake/metadata/00003-a.metadata.json", "lake", "**/*.parquet", "of an Iceberg table"),
+    ],
+)
+def test_files_of_a_lake_are_no_table_by_themselves(read, tmp_path, marks, path, pattern, said):
+    inside = {"lake": "lake/visits" if "visits" in marks else "lake/data"}.get(path, path)
+    (tmp_path / inside).mkdir(parents=True)
+    FRAME.write_parquet(tmp_path / inside / "1.parquet")
+    assert read(kind="parquet", path=path, pattern=pattern) == VALUES
+    (tmp_path / marks).parent.mkdir(parents=True)
+    (tmp_path / marks).touch()
+    assert said in refused(read, kind="parquet", path=path, pattern=pattern)
+    assert str(tmp_path) not in said
+
+
 def test_parts_that_do_not_agree_are_refused(read, tmp_path):
     folder = tmp_path / "parts"
     folder.mkdir()

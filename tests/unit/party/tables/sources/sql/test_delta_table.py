@@ -3,8 +3,9 @@
 import polars as pl
 import pytest
 
+from party.tables.sources.file import DELTA_LOG
 from party.tables.sources.source import SourceError
-from party.tables.sources.sql.delta_table import LOG, DeltaTable
+from party.tables.sources.sql.delta_table import DeltaTable
 
 FRAME = pl.DataFrame({"id": ["007", "8", "B", "a"], "x": [0.5, None, -1.0, 2.0], "smoker": [True, False, None, True]})
 
@@ -60,7 +61,7 @@ def test_what_is_no_table_or_damaged_is_refused_in_words_of_our_own(path, tmp_pa
     with pytest.raises(SourceError, match="cannot be read") as error:
         rows(path)
     assert str(path) not in str(error.value)
-    for file in (path / LOG).iterdir():
+    for file in (path / DELTA_LOG).iterdir():
         file.write_bytes(b"{}")
     with pytest.raises(SourceError, match="cannot be read as a table of Delta Lake"):
         DeltaTable(path=path).count_rows()
