@@ -10,6 +10,9 @@ from party.tables.sources.source import SourceError, TableSource
 if TYPE_CHECKING:
     import polars as pl
 
+CELLS = 1 << 20
+"""Values of a batch, 8 MiB of numbers."""
+
 
 class Selection(TableSource):
     """The rows of a table or of a query.
@@ -63,7 +66,9 @@ def ordered_by(names: Sequence[str]) -> str:
 
 
 def rows_of(answer: Any, start: int) -> Iterator["pl.DataFrame"]:
-    """Yield what an engine sends as a stream of Arrow, batch by batch, from a number of a row on.
+    """Yield what an engine sends as a stream of Arrow, from a number of a row on, `CELLS` values and more at once.
+
+    Some engines send 8,192 rows at a time, and what polars does with a batch takes it as long as that many values.
 
     Args:
         answer: an object with `__arrow_c_stream__`; batches come as the engine makes them.
@@ -72,8 +77,14 @@ def rows_of(answer: Any, start: int) -> Iterator["pl.DataFrame"]:
     import polars as pl  # the configuration of a table is read without
     from arro3.core import RecordBatchReader
 
+    waiting: list[pl.DataFrame] = []
     for part in RecordBatchReader.from_arrow(answer):
         batch = pl.DataFrame(part)
         if start < batch.height:
-            yield batch[start:]
+            waiting.append(batch[start:])
+            if sum(one.height for one in waiting) * batch.width >= CELLS:
+                yield pl.concat(waiting, rechunk=True)
+                waiting.clear()
         start = max(0, start - batch.height)
+    if waiting:
+        yield pl.concat(waiting, rechunk=True)

@@ -5,6 +5,7 @@ import pytest
 
 from party.tables.sources.file import DELTA_LOG
 from party.tables.sources.source import SourceError
+from party.tables.sources.sql import selection
 from party.tables.sources.sql.delta_table import DeltaTable
 
 FRAME = pl.DataFrame({"id": ["007", "8", "B", "a"], "x": [0.5, None, -1.0, 2.0], "smoker": [True, False, None, True]})
@@ -42,6 +43,18 @@ def test_a_column_by_which_a_table_is_partitioned_is_one_of_its_columns(tmp_path
         str(path), delta_write_options={"partition_by": ["region"]}
     )
     assert rows(path, (), ("region", "id"))["region"].to_list() == ["n", "s", "n", "s"]
+
+
+@pytest.mark.parametrize("start", [0, 700, 29_990])
+def test_batches_have_about_as_many_values_whatever_the_engine_sends_at_once(tmp_path, monkeypatch, start):
+    path, n_rows, cells = tmp_path / "many", 30_000, 40_000
+    pl.DataFrame({"id": range(n_rows), "x": [0.5] * n_rows}).write_delta(str(path))
+    monkeypatch.setattr(selection, "CELLS", cells)
+    found = list(DeltaTable(path=path, order_by=("id",)).rows_here(start, ("x",), ("id",)))
+    assert pl.concat(found)["id"].to_list() == list(range(start, n_rows))
+    sent_at_once = 8192 * 2
+    assert all(cells <= batch.height * batch.width < cells + sent_at_once for batch in found[:-1])
+    assert len(found) == (2 if start < 1000 else 1)
 
 
 def test_a_column_that_is_missing_or_no_number_is_named(path):
