@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from adversarial_coordinator import AdversarialCoordinator
-from masked_sums import exact_sum, make_config, make_member, make_policy, run, values_of
+from masked_sums import exact_sum, make_config, make_member, make_policy, retried, run, values_of
 
 from entropy import InsecureTestEntropy
 from mpc.errors import PeerViolationError
@@ -12,16 +12,21 @@ from mpc.protocol.session import COORDINATOR
 from mpc.secagg.config import Topology
 from mpc.secagg.errors import (
     DeclaredDeadError,
+    DifferentConfigurationError,
+    DifferentInputError,
     ForgedSignatureError,
     InvalidSetError,
     RoundAbortedError,
     SplitMembersError,
+    SplitSurvivorsError,
+    TooFewMembersError,
     UnopenableShareError,
     UnprovenMemberError,
     WrongNeighboursError,
+    WrongRoundError,
 )
 from mpc.secagg.member_tree import MemberTree
-from mpc.secagg.messages import MemberList, NeighbourList, ShareDelivery
+from mpc.secagg.messages import MemberList, NeighbourList, ShareDelivery, SignedSurvivors, SurvivorList
 from mpc.secagg.secret.keys import IdentityKey
 from mpc.secagg.stage import Stage
 
@@ -51,7 +56,7 @@ def neighbour(ring):
     return min(ring.ring().neighbours(VICTIM))
 
 
-def refused(ring, shown, error, match, member=COORDINATOR):
+def refused(ring, shown, error, match=None, member=COORDINATOR):
     with pytest.raises(error, match=match) as caught:
         ring.members[VICTIM].share_keys(shown)
     assert caught.value.member == member
@@ -212,3 +217,112 @@ def test_the_form_of_the_other_graph_is_refused(ring, honest, is_complete):
     shown = NeighbourList(config.round_id, bytes(32), ads, {}) if is_complete else MemberList(config.round_id, ads)
     with pytest.raises(PeerViolationError, match="have to be listed" if is_complete else "have to be proven"):
         member.share_keys(shown)
+
+
+@pytest.mark.parametrize("change", ["reversed", "repeated", "beyond the roster"])
+def test_keys_out_of_order_twice_or_of_nobody_are_refused(ring, honest, change):
+    ads = honest.advertisements
+    changed = {
+        "reversed": ads[::-1],
+        "repeated": (ads[0], *ads),
+        "beyond the roster": (*ads, replace(ads[-1], member=N + 1)),
+    }
+    refused(ring, replace(honest, advertisements=changed[change]), InvalidSetError, "out of order or repeated, or some")
+
+
+def test_keys_of_a_stranger_beside_those_of_all_neighbours_are_refused(ring, honest):
+    """Its path is not shown, so nothing is proven of it."""
+    stranger = max(set(ring.members) - honest.paths.keys())
+    ads = sorted([*honest.advertisements, ring.advertisements[stranger]], key=lambda ad: ad.member)
+    refused(ring, replace(honest, advertisements=tuple(ads)), WrongNeighboursError, "not our neighbours in the graph")
+
+
+def shown_with(ring, made):
+    """A neighbour of the victim, and the list in which that one has advertised what `made` returns for it."""
+    for member in range(3, N + 1):
+        tree = MemberTree(N, {**ring.advertisements, member: made(member)})
+        if member in ring.ring(tree).neighbours(VICTIM):
+            return member, with_other(ring.neighbour_list(VICTIM, tree=tree), made(member))
+    raise AssertionError("somebody is a neighbour")
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ("another configuration", DifferentConfigurationError),
+        ("another public input", DifferentInputError),
+        ("another attempt", WrongRoundError),
+    ],
+)
+def test_a_neighbour_that_has_signed_another_round_is_refused_though_it_is_in_the_tree(ring, change, error):
+    config, options = ring.config, {}
+    if change == "another configuration":
+        config = replace(config, vector="something else")
+    elif change == "another attempt":
+        config = retried(config)
+    else:
+        options["public_input"] = b"another model"
+    neighbour, shown = shown_with(ring, lambda member: make_member(config, member, **options).advertise())
+    refused(ring, shown, error, member=COORDINATOR if error is WrongRoundError else neighbour)
+
+
+def test_a_list_of_another_attempt_is_refused(ring, honest):
+    other = retried(ring.config).round_id
+    refused(ring, replace(honest, round_id=other), WrongRoundError, "it may be a replay")
+
+
+def test_a_tree_in_which_too_few_neighbours_take_part_is_refused(ring):
+    """A member that few can open secrets of would have them opened by few, or its masked vector would never open."""
+    for n_present in range(60, N):
+        tree = MemberTree(N, {m: ad for m, ad in ring.advertisements.items() if m <= n_present})
+        shown = ring.neighbour_list(VICTIM, tree=tree)
+        shown = replace(shown, advertisements=tuple(ad for ad in shown.advertisements if ad.member <= n_present))
+        if len(shown.advertisements) - 1 < RING.n_required:
+            break
+    with pytest.raises(TooFewMembersError, match=r"only \d of our neighbours take part, but 8"):
+        ring.members[VICTIM].share_keys(shown)
+
+
+def test_fewer_sharers_than_may_survive_are_refused(ring):
+    neighbours = ring.ring().neighbours(VICTIM)
+    for member in neighbours:
+        ring.begin_anew(member)
+    strangers = sorted(set(ring.members) - neighbours - {VICTIM})
+    with pytest.raises(TooFewMembersError, match="only 123 members that shared keys are left"):
+        ring.deliver_from(VICTIM, set(neighbours), frozenset(strangers[:7]))
+    for member in neighbours:
+        ring.begin_anew(member)
+
+
+def told_without(delivery, member):
+    """The delivery with that member as one that has not shared."""
+    transcripts, sealed = ({m: p[m] for m in p if m != member} for p in (delivery.transcripts, delivery.sealed))
+    sharers = tuple(m for m in delivery.sharers if m != member)
+    return replace(delivery, sharers=sharers, transcripts=transcripts, sealed=sealed)
+
+
+@pytest.mark.parametrize("is_deceived", [False, True])
+def test_a_member_that_is_told_of_other_sharers_releases_nothing_and_takes_nobody_out_of_what_opens(is_deceived):
+    """The victim hears that an honest neighbour has not shared, so the two have but one half of a mask in common.
+
+    All others are told the truth, sign and release. Whichever of the two vectors the coordinator leaves out, or both
+    or none, a mask stays on the sum: nobody who is named a survivor can be kept out of it by other words to some.
+    """
+    round_ = AdversarialCoordinator(make_config(N, topology=RING)).up_to("share")
+    left_out = min(round_.ring().neighbours(VICTIM))
+    told = told_without(round_.deliveries[VICTIM], left_out)
+    if is_deceived:
+        round_.deliveries[VICTIM] = told
+    survivors = round_.mask()
+    signatures = tuple(round_.members[m].sign_survivors(survivors) for m in survivors.survivors if m != VICTIM)
+    if is_deceived:
+        round_.members[VICTIM].sign_survivors(SurvivorList(round_.config.round_id, told.sharers))
+        shown = tuple(one for one in signatures if one.member != left_out)
+        with pytest.raises(SplitSurvivorsError):
+            round_.members[VICTIM].unmask(SignedSurvivors(round_.config.round_id, shown))
+    answers = round_._ask_all([one.member for one in signatures], SignedSurvivors(round_.config.round_id, signatures))
+    masked = dict(round_.masked)
+    for kept_out in ((), (VICTIM,), (left_out,), (VICTIM, left_out)):
+        round_.masked = {m: vector for m, vector in masked.items() if m not in kept_out}
+        is_open = round_.take_masks_off(answers, {}).tolist() == exact_sum(round_.masked).tolist()
+        assert is_open == (not is_deceived and not kept_out)

@@ -138,7 +138,7 @@ class AdversarialCoordinator(OpenRound):
         total, known = group.zeros(config.n_elements), []
         for m, masked in self.masked.items():
             group.accumulate(total, group.unpack(masked.elements, config.n_elements))
-            seed = self._recombine({h: a.seed_shares[m] for h, a in answers.items()})
+            seed = self._recombine({h: a.seed_shares[m] for h, a in answers.items() if m in a.seed_shares})
             known.append(Mask(self_mask_key(seed, **bound, member=m), is_negative=False))
             for other, key in mask_keys.items():
                 public = self.advertisements[m].mask_public

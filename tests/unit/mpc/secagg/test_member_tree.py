@@ -3,9 +3,9 @@
 import pytest
 
 from entropy import InsecureTestEntropy
-from mpc.secagg.member_tree import MemberTree, depth_of, is_proven
+from mpc.secagg.member_tree import MemberTree, depth_of, is_proven, leaf_of
 from mpc.secagg.messages import Advertisement
-from mpc.transcript import RoundId
+from mpc.transcript import RoundId, digest
 
 ROUND = RoundId("session", 3, 0)
 SIZES = (2, 3, 5, 8, 9, 130)
@@ -62,3 +62,16 @@ def test_nodes_of_the_tree_are_no_leaves():
     """A node in the place of a leaf, with a path that is shorter by one, is refused: all paths are of one length."""
     tree = MemberTree(9, present_of(9))
     assert not is_proven(tree.root, 9, 1, present_of(9)[1], tree.path(1)[32:])
+
+
+def test_a_root_with_a_second_leaf_of_a_member_nearer_to_it_proves_the_first_alone():
+    """Member 9 of 9 stands at the left end of the right half; its bits but the highest lead to the left end of all."""
+    first, second, beside = advertisement(9), advertisement(9, "other keys"), bytes(32)
+
+    def up(node, times):
+        return node if not times else up(digest("members", node, beside), times - 1)
+
+    left, right = up(leaf_of(9, second), 2), up(leaf_of(9, first), 3)
+    root = digest("members", left, right)
+    assert is_proven(root, 9, 9, first, 3 * beside + left)
+    assert not is_proven(root, 9, 9, second, 2 * beside + right)
