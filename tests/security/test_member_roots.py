@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from adversarial_coordinator import AdversarialCoordinator
-from masked_sums import exact_sum, make_config, make_member, make_policy, retried, run, values_of
+from masked_sums import entropy_of, exact_sum, make_config, make_member, make_policy, retried, run, values_of
 
 from entropy import InsecureTestEntropy
 from mpc.errors import PeerViolationError
@@ -27,7 +27,7 @@ from mpc.secagg.errors import (
 )
 from mpc.secagg.member_tree import MemberTree
 from mpc.secagg.messages import MemberList, NeighbourList, ShareDelivery, SignedSurvivors, SurvivorList
-from mpc.secagg.secret.keys import IdentityKey
+from mpc.secagg.secret.keys import IdentityKey, RoundKey
 from mpc.secagg.stage import Stage
 
 VICTIM, N = 2, 130
@@ -326,3 +326,34 @@ def test_a_member_that_is_told_of_other_sharers_releases_nothing_and_takes_nobod
         round_.masked = {m: vector for m, vector in masked.items() if m not in kept_out}
         is_open = round_.take_masks_off(answers, {}).tolist() == exact_sum(round_.masked).tolist()
         assert is_open == (not is_deceived and not kept_out)
+
+
+@pytest.mark.parametrize("n_required", [8, 9])
+def test_a_coordinator_that_names_whom_it_likes_as_dropped_out_opens_a_part_where_two_runs_have_enough_corrupt_members(
+    monkeypatch, n_required
+):
+    """On a ring with one corrupt member in each of two runs of 7 neighbours, as 8 shares require: 7 and 1.
+
+    The coordinator says that the honest members of both runs have dropped out. So it knows their mask keys, as it knows
+    those of the corrupt ones, and what is left between the runs are two parts. Where 9 are required nobody opens the
+    own masks of those beside the runs. No topology is accepted in which a coordinator would find such a ring.
+    """
+    monkeypatch.setattr(Topology, "_check_ring", lambda topology: None)
+    topology = Topology(N, degree=14, n_required=n_required, fewest_survivors=N - 12, n_corrupt=2)
+    round_ = AdversarialCoordinator(make_config(N, topology=topology)).up_to("share")
+    order = round_.ring().order
+    (corrupt, *first), (other, *second) = order[:7], order[60:67]
+    round_.mask(dropped_out=(*first, *second))
+    masked = dict(round_.masked)
+    if n_required == 9:  # who stands beside a run has 8 holders left, and does not sign that
+        with pytest.raises(TooFewMembersError, match="only 8 holders of our shares have survived, but 9"):
+            round_.members[order[7]].sign_survivors(round_.survivors)
+        return
+    answers = round_._ask_all(round_.survivors.survivors, round_.sign())
+    mask_keys = {m: RoundKey(entropy_of(m).read(32)) for m in (corrupt, other, *first, *second)}
+    for m in (*first, *second):  # of these it has the shares only
+        shares = {holder: each.key_shares[m] for holder, each in answers.items() if m in each.key_shares}
+        assert RoundKey(round_._recombine(shares)).public_bytes == mask_keys[m].public_bytes
+    for part in (order[7:60], order[67:]):
+        round_.masked = {m: masked[m] for m in part}
+        assert round_.take_masks_off(answers, mask_keys).tolist() == exact_sum(part).tolist()

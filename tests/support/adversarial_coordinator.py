@@ -140,7 +140,8 @@ class AdversarialCoordinator(OpenRound):
             group.accumulate(total, group.unpack(masked.elements, config.n_elements))
             seed = self._recombine({h: a.seed_shares[m] for h, a in answers.items() if m in a.seed_shares})
             known.append(Mask(self_mask_key(seed, **bound, member=m), is_negative=False))
-            for other, key in mask_keys.items():
+            for other in mask_keys.keys() & self.coordinator._graph.neighbours(m):
+                key = mask_keys[other]
                 public = self.advertisements[m].mask_public
                 known.append(Mask(pair_mask_key(key, public, **bound, pair=(m, other)), is_negative=other < m))
         apply_masks(group, total, [mask.opposite() for mask in known])

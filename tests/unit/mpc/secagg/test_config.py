@@ -18,10 +18,10 @@ def test_the_default_complete_graph_lets_just_under_half_drop_out():
 
 def test_a_ring_is_the_smallest_safe_one():
     topology = Topology.ring(1000, 100, 100)
-    assert (topology.degree, topology.n_required, topology.fewest_survivors) == (120, 87, 900)
+    assert (topology.degree, topology.n_required, topology.fewest_survivors) == (124, 90, 900)
     assert topology.n_signatures == 551
     with pytest.raises(
-        TooFewPartiesError, match="members with 120 neighbours each and 86 required shares is not safe with"
+        TooFewPartiesError, match="members with 124 neighbours each and 89 required shares is not safe with"
     ):
         replace(topology, n_required=86)
     with pytest.raises(TooFewPartiesError):
