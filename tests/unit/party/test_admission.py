@@ -367,3 +367,18 @@ async def test_a_job_that_asks_for_less_epsilon_than_the_owner_allows_is_refused
     with pytest.raises(RefusalError, match=r"epsilon 0\.999 of the job is below 1 \(min_epsilon_per_job"):
         await reserve_at_bank(federation, job_of(0.999))
     assert federation.ledgers["bank"].balance("people").held == 0
+
+
+@pytest.mark.parametrize("name", ["bank", "one"])
+async def test_a_job_whose_forecast_is_above_the_owners_memory_is_refused_and_nothing_is_read_or_held(
+    tables, tmp_path, name
+):
+    """Owners and parties that only compute alike: before the ledger, the owner and the table are asked."""
+    federation = Federation({**dict.fromkeys(HELPERS), **tables}, tmp_path, policy=ASKING)
+    jobs = federation.jobs[name]
+    jobs.use(jobs._config.model_copy(update={"job_memory_mib": 1}))
+    refusal = await refusal_at(federation, name, job_of(4.0, compute=HELPERS))
+    assert f"{name} would take about" in refusal
+    assert refusal.endswith("and may take 1 MiB (job_memory_mib): name fewer columns")
+    assert federation.loaded == []
+    assert federation.ledgers["bank"].balance("people").held == 0
