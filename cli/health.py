@@ -23,7 +23,10 @@ def health(
     ] = DEFAULT_TIMEOUT_S,
     output: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.TEXT,
 ) -> None:
-    """Report whether the party, coordinator or relay of this configuration is serving."""
+    """Report whether the party, coordinator or relay of this configuration is serving.
+
+    Exit codes: 0 it serves; 1 it does not, or cannot be reached; 2 wrong usage, or its file cannot be used.
+    """
     try:
         target = target_of(config)
         probe(target, timeout_s)

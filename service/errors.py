@@ -191,7 +191,12 @@ _CAUSES = (
         code="certificate-not-trusted",
     ),
     _Cause(("wrong_version_number",), "what listens there does not speak TLS", code="no-tls-there"),
-    _Cause(("handshake",), "the TLS handshake failed: is it this service?", code="handshake-failed"),
+    _Cause(("selected alpn",), "what listens there speaks TLS, but not gRPC", code="handshake-failed"),
+    _Cause(
+        ("handshake",),
+        "the TLS handshake failed: something else listens there, or the service hangs",
+        code="handshake-failed",
+    ),
     _Cause(("connection refused",), "nothing listens at its address", code="nothing-listens"),
     _Cause(
         ("connection reset", "socket closed", "broken pipe"),

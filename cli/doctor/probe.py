@@ -104,21 +104,28 @@ def probe(target: Target, timeout_s: float) -> None:
             plain.settimeout(remaining_s(end_s))
             with context.wrap_socket(plain, server_hostname=target.dns_name) as channel:
                 status = (relay_health if target.is_relay else ask_health)(channel, target.dns_name, end_s)
-    except ssl.SSLCertVerificationError as error:
-        raise ProbeError(f"cannot check the health of {who}: {_meaning(error)}") from error
-    except TimeoutError as error:
-        raise ProbeError(f"cannot check the health of {who}: no answer within {timeout_s:g} s") from error
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ProbeError(f"cannot check the health of {who}: {reason}") from error
+        raise ProbeError(f"cannot check the health of {who}: {_meaning(error, timeout_s)}") from error
     if status != SERVING:
         raise ProbeError(f"{who} answers but is not serving: it is starting or stopping, or stands by")
 
 
-def _meaning(error: ssl.SSLCertVerificationError) -> str:
-    if "mismatch" in error.verify_message or "ostname" in error.verify_message:
-        return "the certificate shown there belongs to somebody else"
-    return f"its certificate is not valid here: {error.verify_message}"
+def _meaning(error: OSError | ValueError, timeout_s: float) -> str:
+    match error:
+        case ssl.SSLCertVerificationError(verify_message=told) if "mismatch" in told or "ostname" in told:
+            return "the certificate shown there belongs to somebody else"
+        case ssl.SSLCertVerificationError():
+            return f"its certificate is not valid here: {error.verify_message}"
+        case TimeoutError():
+            return f"no answer within {timeout_s:g} s"
+        case ConnectionRefusedError():
+            return "nothing listens at its address"
+        case ssl.SSLError(reason="WRONG_VERSION_NUMBER"):
+            return "what listens there does not speak TLS"
+        case ssl.SSLEOFError() | ssl.SSLZeroReturnError() | ConnectionAbortedError() | ConnectionResetError():
+            return "it closed the connection: it went away, or does not accept our certificate"
+        case _:
+            return getattr(error, "strerror", None) or str(error)
 
 
 def _text(path: Path, section: Mapping[str, Any], field: str, label: str = "") -> str:

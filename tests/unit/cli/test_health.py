@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from deadlines import GENEROUS_S
+from doctor_peers import by_tls, plain_text
 from typer.testing import CliRunner
 
 from cli.main import app
 from service.authorization import Permissions
 from service.identity import Role
-from service.pki import create_authority, issue
+from service.pki import KeyPair, create_authority, issue
 from service.reach.addresses import dialled
 from service.server import Server
 from service.tls import load_credentials
@@ -97,6 +98,22 @@ def test_a_service_that_does_not_listen_is_not_healthy(folder):
         result = health(configuration(folder, "north", PARTY, taken.getsockname()[1]))
     assert result.exit_code == 1
     assert "north" in result.output
+    assert "nothing listens at its address [not-serving]" in result.output
+
+
+def test_something_that_speaks_no_tls_is_named_as_such(folder):
+    with plain_text() as port:
+        result = health(configuration(folder, "north", PARTY, port))
+    assert result.exit_code == 1
+    assert "what listens there does not speak TLS [not-serving]" in result.output
+
+
+def test_a_connection_that_ends_is_told_with_its_causes(folder):
+    shown = KeyPair((folder / "north.pem").read_bytes(), (folder / "north.key").read_bytes())
+    with by_tls(folder, shown, speaks=["h2"]) as port:
+        result = health(configuration(folder, "north", PARTY, port))
+    assert result.exit_code == 1
+    assert "it closed the connection: it went away, or does not accept our certificate" in result.output
 
 
 def test_another_member_at_the_address_is_not_healthy(folder):

@@ -1,10 +1,14 @@
 """Mistakes of newcomers: one clear message on standard error, the documented exit code, nothing on standard output."""
 
 import datetime
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from child_processes import child_environ
+from doctor_peers import plain_text
 from typer.testing import CliRunner, Result
 
 from cli.main import app
@@ -94,6 +98,19 @@ def test_a_coordinator_that_does_not_run(client: Path, job_file: Path, closed_po
     given = [*arguments, job_file] if arguments == ["submit"] else arguments
     result = moiety(*given, "--client", client)
     assert_refused(result, 3, f"hub (127.0.0.1:{closed_port})", "nothing listens at its address")
+
+
+_PYTHON_CLIENT = "import sys\nfrom moiety import Client\nClient(sys.argv[1]).tables()"
+
+
+@pytest.mark.parametrize("program", [["-m", "cli.entry", "job", "list", "--client"], ["-c", _PYTHON_CLIENT]])
+def test_what_answers_in_another_language_is_told_by_us_alone(write_client: Write, program: list[str]) -> None:
+    environ = {name: value for name, value in child_environ().items() if name != "GRPC_VERBOSITY"}
+    with plain_text() as port:
+        command = [sys.executable, *program, str(write_client(f"127.0.0.1:{port}"))]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True)
+    assert f"hub (127.0.0.1:{port}): what listens there does not speak TLS" in done.stderr.splitlines()[-1]
+    assert "ssl_transport_security" not in done.stderr
 
 
 def test_a_certificate_that_is_missing(client: Path) -> None:
