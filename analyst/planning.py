@@ -221,6 +221,7 @@ def _instead(job: Job, cost: "JobCost", release: "JobCost | None") -> str:
         return ""
     mine, its = (one.epsilon(job.privacy.delta).epsilon for one in (cost, release))
     return (
-        f"instead: one job of second-moments over these columns costs epsilon {its:.4g}, this one {mine:.4g}; it "
-        "answers regressions of any of them, components, correlations and tables, and nothing is paid again"
+        f"instead: a job of second-moments over these columns would cost epsilon {its:.4g}, and this job costs "
+        f"{mine:.4g}; what that releases answers regressions of any of them, components, correlations and tables, and "
+        "nothing is paid again"
     )

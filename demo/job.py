@@ -1,6 +1,7 @@
 """Runs the demo of any analysis: its example on a federation on this machine, then what only a demo can compare."""
 
 import asyncio
+import itertools
 import json
 import tempfile
 import tomllib
@@ -144,8 +145,8 @@ def run_demo(
     say("4/4  comparing with what somebody who held all tables would find (only a demo can)")
     found = Found(run.result, run.reports, data, tables, plan)
     clipped = {p: int(r["clipped_rows"]) + sum(r["clipped_values"].values()) for p, r in run.reports.items()}
-    files = {"numbers": out / f"{demo.name}.json", "plot": out / f"{demo.name}.png"}
     out.mkdir(parents=True, exist_ok=True)
+    files = free_files(out, demo.name)
     try:
         write(picture_of(found.plan, found), files["plot"])
     except PictureError as error:
@@ -176,6 +177,16 @@ def planned(job: Job, data: Parties) -> tuple[list[Table], Plan]:
     wanted = {one.party: list(one.columns or data.tables[one.party].usual_bounds) for one in job.inputs}
     tables = data.in_memory(wanted)
     return tables, analysis_of(job).plan(job, [table.schema for table in tables])
+
+
+def free_files(out: Path, name: str) -> dict[str, Path]:
+    """Return where a demo's numbers and picture go: beside those of earlier runs, which stay."""
+    for number in itertools.count(1):
+        stem = name if number == 1 else f"{name}-{number}"
+        files = {"numbers": out / f"{stem}.json", "plot": out / f"{stem}.png"}
+        if not any(path.exists() for path in files.values()):
+            break
+    return files
 
 
 def run_on(deployment: LocalDeployment, job: Job, data: Parties | Customers) -> DemoRun:

@@ -86,5 +86,5 @@ def _spent(standing: Mapping[str, Any], which: str, by: str) -> str:
     used = "more than all" if part is None else f"{math.ceil(1e4 * part) / 1e2:g} %"
     return (
         f"{used} of the budget, {by}: epsilon {math.ceil(epsilon * 1e4) / 1e4:g} at delta {standing['delta']:g} "
-        "(parts add up, epsilons do not)"
+        "(parts of what the budget admits add up, epsilons do not)"
     )

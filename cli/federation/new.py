@@ -49,8 +49,8 @@ def new(
     hosts: Annotated[
         str,
         typer.Option(
-            help="Where members run, if not all on this machine: bank=10.0.0.1,clinic=10.0.0.2,shop=10.0.0.3,"
-            "coordinator=10.0.0.4; HOST:PORT where the port shall be another."
+            help="Where members run, if not all on this machine: NAME=HOST of each party and of the coordinator, "
+            "with commas between; NAME=HOST:PORT for another port."
         ),
     ] = "",
     first_port: Annotated[

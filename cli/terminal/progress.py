@@ -1,7 +1,11 @@
-"""Shows a job's events on standard error: one line that is overwritten on a terminal, changes of state elsewhere."""
+"""Shows a job's events on standard error: one line that is overwritten on a terminal, changes of state elsewhere.
+
+Why a job failed or was cancelled is left to what is printed after its end, which says it with its code.
+"""
 
 import asyncio
 import sys
+from dataclasses import replace
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -67,7 +71,7 @@ class StatePrinter:
     def _tell(self) -> None:
         self._is_long = True
         for event in self._held:
-            say(event.as_text())
+            say(_told(event))
         self._held = []
 
 
@@ -95,7 +99,7 @@ class OneLinePrinter:
     ) -> None:
         self._progress.stop()
         if self._last is not None:
-            say(self._last.as_text())
+            say(_told(self._last))
 
     def show(self, event: EventView) -> None:
         """Move the bar, or print a notice."""
@@ -112,6 +116,10 @@ class OneLinePrinter:
         self._progress.update(
             self._task, description=f"{event.state} {event.stage}", completed=by_member[behind], member=behind
         )
+
+
+def _told(event: EventView) -> str:
+    return (replace(event, text="") if event.state in ("FAILED", "CANCELLED") else event).as_text()
 
 
 def _is_notice(event: EventView) -> bool:

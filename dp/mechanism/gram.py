@@ -220,7 +220,7 @@ class NoisyGram:
         sensitivities, k = {view: self.sensitivity(view) for view in VIEWS}, self.protected.most_rows
         deviations = {view: math.sqrt(2 * self.unknown_mu(view)) for view in VIEWS}
         return privacy_report(
-            mechanism=f"upper triangle of X^T X, {self.n_columns} columns, plus Skellam noise",
+            mechanism=f"upper triangle of X^T X, {self.n_columns} columns with any constant one, plus Skellam noise",
             sensitivity=f"squared norm of an integer row at most {self.squared_norm_bound}{self.protected.times}",
             n_parties=self.n_parties,
             colluding=self.colluding,

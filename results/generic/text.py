@@ -164,7 +164,7 @@ def _which(job: Job, named: str, n_owners: int, joins: bool) -> str:
         return f"rows that {named} share, matched by what identifies them"
     if job.order == "trusted":
         return f"rows of {named}, joined in the order of their tables: {UNCHECKED_ORDER}"
-    return f"rows of {named}, which have the same ids in the same order"
+    return f"rows of {named}, whose tables list the same ids in the same order"
 
 
 def about_lines(job: Job, result: Mapping[str, Any], *, joins: bool) -> list[str]:

@@ -49,7 +49,10 @@ def test_a_plan_says_how_many_more_such_jobs_a_budget_admits_where_it_is_shown()
     (one,) = plan.more
     assert (one.party, one.table, one.period, one.jobs, one.of_one_release) == ("bank", "people", "2026-Q4", 45, 45)
     assert "bank.people: about 45 such jobs more until period '2026-Q4' ends, or 45 of second-moments" in repr(plan)
-    assert "one job of second-moments over these columns costs epsilon 0.5, this one 0.5; it answers" in repr(plan)
+    assert (
+        "a job of second-moments over these columns would cost epsilon 0.5, and this job costs 0.5; what that"
+        in repr(plan)
+    )
     assert plan.to_dict()["more_jobs"][0]["jobs"] == 45
     half = plan_of(job(components=2), catalogue(left=0.5)).more
     assert half[0].jobs == 22

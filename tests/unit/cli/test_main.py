@@ -106,6 +106,13 @@ def commands(command, path: str):
 COMMANDS = dict(pair for name in SUBCOMMANDS for pair in commands(load_subcommand(name), name))
 
 
+@pytest.mark.parametrize("columns", ["80", "200"])
+@pytest.mark.parametrize("path", COMMANDS)
+def test_help_is_whole_in_a_terminal_of_usual_width(path: str, columns: str) -> None:
+    shown = CliRunner().invoke(app, [*path.split(), "--help"], env={"COLUMNS": columns})
+    assert "…" not in shown.output
+
+
 @pytest.mark.parametrize("path", COMMANDS)
 def test_every_command_tells_its_exit_codes_and_prints_json_if_asked_to(path: str) -> None:
     shown = CliRunner().invoke(app, [*path.split(), "--help"], env={"COLUMNS": "200"})

@@ -63,4 +63,4 @@ def test_what_running_jobs_hold_is_a_line_of_its_own(tmp_path):
     ledger.close()
     assert spent.startswith("  spent      0 % of the budget, by 0 jobs: epsilon 0 at delta ")
     assert " % of the budget, 1 job not yet opened: epsilon 0." in held
-    assert held.endswith("(parts add up, epsilons do not)")
+    assert held.endswith("(parts of what the budget admits add up, epsilons do not)")

@@ -72,6 +72,12 @@ def test_what_was_held_is_told_when_time_passes_or_watching_ends_by_an_error(cap
     assert len(capsys.readouterr().err.splitlines()) == 2
 
 
+@pytest.mark.parametrize("printer", [StatePrinter, OneLinePrinter])
+def test_why_a_job_failed_is_left_to_what_is_printed_after_its_end(capsys, printer):
+    shown(printer(), [EventView(9.0, "FAILED", "", "", 0, "party bank refused: no such table")])
+    assert re.findall(r"UTC (.*)", capsys.readouterr().err) == ["FAILED"]
+
+
 def test_a_terminal_keeps_the_notices_and_the_last_state(capsys, monkeypatch):
     terminal = Console(file=StringIO(), force_terminal=True, width=60)
     monkeypatch.setattr(progress, "Console", lambda stderr: terminal)
