@@ -137,17 +137,15 @@ class SumCoordinator:
         """
         advertised, config = self._reached.advertisements, self.config
         members = self._close(Stage.ADVERTISE, Stage.SHARE, advertised.member_list)
-        if config.topology.is_complete:
+        tree = None if config.topology.is_complete else MemberTree(config.n_members, advertised.answers)
+        if tree is None:
             self._transcript = member_transcript(config.digest, self._input_digest, members.advertisements)
         else:
-            tree = MemberTree(config.n_members, advertised.answers)
             self._transcript = ring_transcript(config.digest, self._input_digest, tree.root)
         self._graph = draw_graph(config.n_members, config.topology.degree, config.round_id, self._transcript)
         numbers = tuple(ad.member for ad in members.advertisements)
         self._reached.shares = CollectingShares(config, numbers, self._transcript, self._graph)
-        if config.topology.is_complete:
-            return dict.fromkeys(numbers, members)
-        return advertised.neighbour_lists(tree, self._graph)
+        return dict.fromkeys(numbers, members) if tree is None else advertised.neighbour_lists(tree, self._graph)
 
     def close_sharing(self) -> Mapping[int, ShareDelivery]:
         """End the second stage; each member that has shared gets its delivery."""
