@@ -13,13 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.kept_moments.answer import SEEN, Answer, AnswerError, intervals, numbers
+from analyses.pattern_count.reports import LEAST_BY_CHANCE
 from analyses.second_moments.spectrum import SimulatedNoise
 
 Floats = NDArray[np.float64]
-
-LEAST_EVENTS = 2.5
-"""Events that an error by chance counts at least: 1.96 sqrt(2.5) are 3, and where 3 events were to be expected there is
-none in one table of 20."""
 
 N_DRAWS = 400
 N_NULL = 2_000
@@ -80,11 +77,11 @@ class Courses:
 def survival(courses: Courses, *, width: float = 1.0) -> Answer:
     """Return the life table of each group: rows at risk, events, and the share without the event after each interval.
 
-    Errors by noise are of draws of the noise; by chance those of Greenwood, or of `LEAST_EVENTS` events among the rows
-    at risk where that is more: his are 0 where there was no event yet. Intervals end where the rows at risk of a group
-    are not distinguishable from noise. The restricted mean is the area under the curve up to the last interval that all
-    groups have. `p_value` is the share of tables without a difference between groups whose log-rank statistic is
-    larger: the release's noise is in them, so noise is not taken for a difference.
+    Errors by noise are of draws of the noise; by chance those of Greenwood, or of `LEAST_BY_CHANCE` events among the
+    rows at risk where that is more: his are 0 where there was no event yet. Intervals end where the rows at risk of a
+    group are not distinguishable from noise. The restricted mean is the area under the curve up to the last interval
+    that all groups have. `p_value` is the share of tables without a difference between groups whose log-rank statistic
+    is larger: the release's noise is in them, so noise is not taken for a difference.
 
     Args:
         courses: noisy counts.
@@ -105,7 +102,7 @@ def survival(courses: Courses, *, width: float = 1.0) -> Answer:
     drawn = drawn_courses(courses, SimulatedNoise(), N_DRAWS)
     shares = np.array([_curves(*one)[1] for one in drawn])
     before = np.maximum(np.hstack([np.ones((len(share), 1)), share[:, :-1]]), 0.0)
-    of_few = np.sqrt(LEAST_EVENTS) / np.maximum(at_risk, 1.0)
+    of_few = np.sqrt(LEAST_BY_CHANCE) / np.maximum(at_risk, 1.0)
     noise = shares.std(axis=0, ddof=1)
     chance = np.maximum(np.maximum(share, 0.0) * np.sqrt(np.cumsum(hazard_variance, axis=1)), before * of_few)
     means = _restricted(shares, shortest)

@@ -23,9 +23,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Packed = NDArray[np.uint8]
 
-LEAST_SAMPLED = 2.5
-"""Rows of which a sample is taken to hold as many at least, where it is told how far sampling may have moved a count: a
-pattern with so many more that it has none in one sample of 20 is then within 1.96 standard errors of 0."""
+LEAST_BY_CHANCE = 2.5
+"""Rows that an error by chance counts at least: where 3 are to be expected there is none in one case of 20, and these 3
+are then within 1.96 standard errors of 0, as 1.96 sqrt(2.5) are 3."""
 
 _MAX_BLOCK_BITS = 1 << 23  # of one party: a message of 1 MB
 _MAX_BLOCK_SLOTS = 1 << 16
@@ -178,7 +178,7 @@ class PatternTally:
         parties: V for each party outside of it, times how many slots resemble the pattern at those in it. These numbers
         are estimated like the counts, and negative ones are 0. Sums of X^2 themselves have the same mean, but are as
         good as 0 where no bit that matters happened to flip. Of sampling no pattern has less than one of which the
-        sample holds `LEAST_SAMPLED` rows.
+        sample holds `LEAST_BY_CHANCE` rows.
         """
         reports = self._reports
         n, k, c = reports.n_slots, reports.n_reported, float(1 / (4 * reports.bits.bias))
@@ -195,7 +195,7 @@ class PatternTally:
         variances = n / k * noise
         if k < n:
             among = (noise + total - total**2 / k) / (k - 1)
-            variances += n**2 * (1 - k / n) / k * np.maximum(among, noise / k + min(LEAST_SAMPLED, k / 2) / k)
+            variances += n**2 * (1 - k / n) / k * np.maximum(among, noise / k + min(LEAST_BY_CHANCE, k / 2) / k)
         return PatternEstimate(n / k * total, np.sqrt(variances))
 
 
