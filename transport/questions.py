@@ -38,7 +38,7 @@ class OpenQuestion:
         question_id: its identifier.
         kind: `survey`, `batch` or `sum`.
         analyst: who asks.
-        record: what it is about.
+        record: names of the records that it is about, with commas between.
         until_s: Unix time of its end; 0 where it has none of its own.
         n_answers: number of devices that have answered.
     """

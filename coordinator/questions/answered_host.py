@@ -110,7 +110,7 @@ class AnsweredHost(Host):
             kind=self.kind,
             question=one.question_id.hex(),
             analyst=stored.analyst,
-            record=one.question.record,
+            record=self.records_of(one.question),
         )
         return one.question_id
 

@@ -159,6 +159,10 @@ class Host(ABC):
         """Return the Unix time at which a question ends; 0 where it has no end of its own."""
         return float(question.until.timestamp())
 
+    def records_of(self, question: Any) -> str:
+        """Return the names of all records that a question is about, with commas between."""
+        return str(question.record)
+
     # What all have in common.
 
     async def start(self) -> None:
@@ -254,7 +258,7 @@ class Host(ABC):
                 one.question_id,
                 self.kind,
                 one.stored.analyst,
-                one.question.record,
+                self.records_of(one.question),
                 self.until_s(one.question),
                 one.n_answers,
             )

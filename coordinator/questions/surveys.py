@@ -35,6 +35,10 @@ class Surveys(AnsweredHost):
         """See `Host`: masked sums share the store, and have no asker."""
         return "asker" in json.loads(stored.text)
 
+    def records_of(self, question: SurveyQuestion) -> str:
+        """See `Host`."""
+        return ", ".join(question.records)
+
     def most_answers(self, question: SurveyQuestion) -> int:
         """See `AnsweredHost`."""
         return question.responses

@@ -3,6 +3,8 @@
 import asyncio
 import datetime
 import json
+import re
+from pathlib import Path
 
 import pytest
 from batches import FAR, FEDERATION, PARTIES, BatchProposal, batch_federation, batch_question
@@ -18,11 +20,13 @@ from coordinator.batches.agreeing import Agreeing
 from coordinator.questions.places import MAX_OPEN_EACH
 from coordinator.stores.batches import BatchesUnusableError
 from party.batches.store import BatchStore
+from questions.reading import question_from_toml
 from service.errors import InvalidRequestError, NotAllowedError, NotFoundError, ServiceError, TooMuchError
 from service.identity import Role
 from transport.batch_party import BatchPartyClient
 from transport.question_client import ask, call_off, list_open
 
+REPOSITORY = Path(__file__).parents[2]
 DAY = datetime.timedelta(days=1)
 
 
@@ -121,6 +125,17 @@ async def test_one_analyst_leaves_places_of_surveys_to_others_and_none_is_open_f
             assert last.reason == "ada called it off [question-called-off]"
             assert len(await list_open("hub", channel)) == MAX_OPEN_EACH - 1
         assert await opened()
+
+
+async def test_a_question_about_several_records_is_listed_with_all_of_them(tmp_path):
+    text = (REPOSITORY / "examples" / "survey-patterns.toml").read_text()
+    until = datetime.datetime.now(datetime.UTC) + DAY
+    question = question_from_toml(re.sub(r"(?m)^until = .*$", f"until = {until.isoformat()}", text))
+    async with sum_federation(tmp_path, 2) as hub, hub.channel(Role.ANALYST, "ada") as channel:
+        async for _ in ask("hub", channel, "survey", question.canonical_json()):
+            break
+        (listed,) = await list_open("hub", channel)
+        assert listed.record == "smokes, runs, sleeps-well"
 
 
 @pytest.mark.parametrize("party", PARTIES)
