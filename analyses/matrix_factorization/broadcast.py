@@ -12,6 +12,7 @@ import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,6 +197,7 @@ async def receive_released(
     others = [party for party in range(1, n_parties + 1) if party != session.me]
     survivors = tuple(int(place) + 1 for place in np.flatnonzero(header[1:]))
 
+    @cache  # one that is damaged is told after all have compared, unless items are published before
     def released() -> Released:
         return Released(n_opened, how.read(model.tobytes(), n_opened, RELEASED_STAGE), opened.view(np.int64), survivors)
 

@@ -6,7 +6,7 @@ from factor_runs import FOUR, Lost, planned, run_with, through_the_gate
 from rating_jobs import N_ITEMS, PARTIES, SGD_VERTICAL, SGD_VERTICAL_PARTY, VERTICAL
 from rating_tables import made_up
 
-from analyses.matrix_factorization.broadcast import PUBLISHED_STAGE
+from analyses.matrix_factorization.broadcast import PUBLISHED_STAGE, RELEASED_STAGE, ModelFormat
 from analyses.matrix_factorization.descent.step_noise import OwnStepNoise
 from analyses.matrix_factorization.protocol import VERTICAL_PRIOR
 from analyses.matrix_factorization.round_noise import OwnItemsNoise
@@ -46,6 +46,19 @@ def test_the_items_of_all_owners_are_published_at_no_cost_beside_what_is_paid_in
     ended = run_with(silent, tables)
     assert "items" not in ended.result
     assert PUBLISHED_STAGE not in {message.stage for message in ended.network.transcript}
+
+
+@WAYS
+def test_a_released_model_is_read_once_by_each_party(parameters, monkeypatch):
+    read, stages = ModelFormat.read, []
+
+    def counted(self, data, number, stage, *sender):
+        stages.append(stage)
+        return read(self, data, number, stage, *sender)
+
+    monkeypatch.setattr(ModelFormat, "read", counted)
+    run_with(*publishing(parameters))
+    assert stages.count(RELEASED_STAGE) == len(PARTIES)
 
 
 def test_in_the_form_sgd_what_is_published_is_what_is_kept_and_in_the_other_form_it_is_not():
