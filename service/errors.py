@@ -191,9 +191,8 @@ _CAUSES = (
         code="certificate-not-trusted",
     ),
     _Cause(("wrong_version_number",), "what listens there does not speak TLS", code="no-tls-there"),
-    _Cause(("selected alpn",), "what listens there speaks TLS, but not gRPC", code="handshake-failed"),
     _Cause(
-        ("handshake",),
+        ("handshake", "selected alpn"),
         "the TLS handshake failed: something else listens there, or the service hangs",
         code="handshake-failed",
     ),

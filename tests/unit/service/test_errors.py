@@ -89,7 +89,7 @@ def test_every_status_of_the_library_becomes_an_error_with_a_cause():
         ("Custom verification check failed: UNAUTHENTICATED: Hostname Verification Check failed.", "somebody else"),
         ("Tls handshake failed: SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER", "does not speak TLS"),
         ("Handshake read failed (Endpoint closing)", "handshake failed"),
-        ("ipv4:127.0.0.1:7100: Cannot check peer: missing selected ALPN property.", "speaks TLS, but not gRPC"),
+        ("ipv4:127.0.0.1:7100: Cannot check peer: missing selected ALPN property.", "something else listens there"),
         ("last error: UNAVAILABLE: ipv4:127.0.0.1:46867: Socket closed", "closed the connection"),
     ],
 )
