@@ -114,7 +114,7 @@ STATUS_OF: dict[type[Exception], grpc.StatusCode] = {
 
 _ERROR_OF: dict[grpc.StatusCode, type[ServiceError]] = {
     status: error for error, status in reversed(STATUS_OF.items()) if issubclass(error, ServiceError)
-}
+} | {grpc.StatusCode.CANCELLED: UnreachableError}  # where we cancel a call ourselves, no status is read
 
 
 def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
@@ -145,7 +145,7 @@ def error_from(status: grpc.StatusCode, details: str, *, peer: str, doing: str) 
     elif status is grpc.StatusCode.UNIMPLEMENTED:
         cause, code = parted(coded(_NOT_OFFERED, code="call-not-offered"))
     elif status is grpc.StatusCode.CANCELLED:
-        cause, code = "the call was cancelled", ""
+        cause, code = "it has broken off the call, as it does when it stops", ""
     what = f"cannot {doing} at {peer}" if doing else f"cannot reach {peer}"
     error = _ERROR_OF.get(status, RemoteFailureError)(f"{what}: {cause or status.name}")
     error.code = code or error.code

@@ -30,6 +30,9 @@ STREAM_WINDOW_BYTES = 64 << 10
 """Flow-control window of a call that is not read yet. What exceeds it of a message is let in once the message is read
 and its length is known: far away, each message takes a round trip of its own, however long it is."""
 
+UNBEGUN_S = 600
+"""Seconds for which a call may wait to be begun."""
+
 _ONLY_IDENTITY = 1
 
 _log = structlog.get_logger(__name__)
@@ -38,6 +41,8 @@ SERVER_OPTIONS = (
     ("grpc.so_reuseport", 0),  # a second process on the same port must fail, not share it
     ("grpc.max_concurrent_streams", MAX_CALLS),
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    # The library breaks off calls that a busy process has not begun within half a minute; callers have their deadlines.
+    ("grpc.server_max_unrequested_time_in_server", UNBEGUN_S),
     ("grpc.http2.lookahead_bytes", STREAM_WINDOW_BYTES),
     ("grpc.http2.bdp_probe", 0),  # it would widen the window of every call to megabytes, read or not
     ("grpc.compression_enabled_algorithms_bitset", _ONLY_IDENTITY),  # a compressed message would grow before it is read
