@@ -75,6 +75,8 @@ MORE_SHAPES = (
     (9, 10000, 100),
 )
 FLOWER = ("--peer", "flower")
+DROPOUTS = ("--vanish", "0.1", "--corrupt", "0.05", "--shared-checks")
+TEN_THOUSAND_ELEMENTS = ("--elements", "10000", *DROPOUTS, "--stage-s", "1800", "--grace-s", "90")
 GROWTH_1E7 = ("--rows", "10000000", "--analyses", "pca,pattern-count,moments,secure-sum")
 MATCHING_1E7 = ("--ids", "10000000", "--parties", "3")
 MEASUREMENTS = (
@@ -104,9 +106,10 @@ MEASUREMENTS = (
     Measurement("ring_messages", "ring_messages", ("bench.sums.ring_messages",)),
     _secagg(10, "--repeats", "5", peer=(*FLOWER, "--flower-services")),
     _secagg(50, "--repeats", "3", peer=FLOWER),
-    _secagg(200, "--elements", "1000", "--vanish", "0.1", "--corrupt", "0.05", "--shared-checks"),
+    _secagg(200, "--elements", "1000", *DROPOUTS),
     # All members share one process here, which takes long for them.
-    _secagg(1000, "--vanish", "0.1", "--corrupt", "0.05", "--stage-s", "300", "--shared-checks", is_long=True),
+    _secagg(1000, *DROPOUTS, "--stage-s", "300", is_long=True),
+    *(_secagg(members, *TEN_THOUSAND_ELEMENTS, is_long=True) for members in (2000, 10_000)),
     Measurement(
         "secagg_50_services",
         "secagg_50_services",

@@ -305,6 +305,12 @@ TARGETS = (
         _most(lambda r: r["run"]["coordinator_cpu_s"], 40, "{:.1f} s"),
     ),
     Target(
+        "secagg_10000",
+        "masked sum, 10,000 members x 1e4, 10 % drop out, ended: peak memory of the coordinator",
+        "2 GB",
+        _most(lambda r: r["run"]["coordinator_peak_resident_bytes"] / 1e9, 2, "{:.2f} GB"),
+    ),
+    Target(
         "noise",
         "1e6 samples of discrete Laplace, discrete Gaussian or Skellam noise, the slowest",
         "2 s",

@@ -36,6 +36,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import grpc
 import numpy as np
 import structlog
 from wire.v1.aggregation_pb2 import ToMember
@@ -70,6 +71,11 @@ from transport.sum_codec import ToMembers, decode_to_member, encode_from_member
 RECORD = "gradient"
 LARGEST = 1000
 PATIENCE_S = 300.0
+CONNECTING = 200
+"""Members that connect at a time. Who shakes hands for longer than a channel's time limit must begin again."""
+LOOK_S = 0.05
+WAITING_S = 1.0
+"""Seconds from a member's connection to its first call, at most: nobody tells the members when it has come."""
 FLOWER_S = 540.0
 """Longest run of Flower."""
 
@@ -165,6 +171,8 @@ async def _measure(deployment: LocalDeployment, keys: dict[str, IdentityKey], qu
     pid = deployment.processes[COORDINATOR_NAME].pid
     async with AsyncExitStack() as stack:
         tasks: list[asyncio.Task[None]] = []
+        channels: list[Any] = []
+        stack.push_async_callback(_end, tasks)
         for number, (name, key) in enumerate(keys.items(), start=1):
             own = load_credentials(
                 authority=folder / "ca.pem", certificate=folder / f"{name}.pem", key=folder / f"{name}.key"
@@ -187,8 +195,10 @@ async def _measure(deployment: LocalDeployment, keys: dict[str, IdentityKey], qu
                 exact_sums=True,
             )
             tasks.append(asyncio.create_task(device.run()))
-        stack.push_async_callback(_end, tasks)
-        await asyncio.sleep(1.0 + 0.02 * len(keys))  # all have connected and wait
+            channels.append(channel)
+            if number % CONNECTING == 0:
+                await _all_connected(channels[-CONNECTING:])
+        await _all_connected(channels)
         before_bytes = resident_bytes(pid)["all"]
         started_s, cpu_before_s, members_before_s = time.monotonic(), processor_s(pid), time.process_time()
         reports, result = [], None
@@ -223,6 +233,13 @@ async def _measure(deployment: LocalDeployment, keys: dict[str, IdentityKey], qu
         "members_peak_resident_bytes": peak_resident_bytes("self"),
         "sent_bytes_by_a_member": max(client.sent_bytes for client in clients.values()),
     }
+
+
+async def _all_connected(channels: Sequence[Any]) -> None:
+    """Wait until these members have connected, and then for the calls in which they wait for an invitation."""
+    while any(channel.get_state() is not grpc.ChannelConnectivity.READY for channel in channels):  # noqa: ASYNC110
+        await asyncio.sleep(LOOK_S)
+    await asyncio.sleep(WAITING_S)
 
 
 async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
@@ -272,7 +289,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--shared-checks", action="store_true", help="check each signature once for all members")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     options = parser.parse_args(arguments)
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),  # why a member has left the round
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
     if options.peer:
         try:
             ensure_flower()
