@@ -145,7 +145,7 @@ def error_from(status: grpc.StatusCode, details: str, *, peer: str, doing: str) 
     elif status is grpc.StatusCode.UNIMPLEMENTED:
         cause, code = parted(coded(_NOT_OFFERED, code="call-not-offered"))
     elif status is grpc.StatusCode.CANCELLED:
-        cause, code = "it has broken off the call, as it does when it stops", ""
+        cause, code = "it has broken off the call: it stops, or more calls wait there than it can take in", ""
     what = f"cannot {doing} at {peer}" if doing else f"cannot reach {peer}"
     error = _ERROR_OF.get(status, RemoteFailureError)(f"{what}: {cause or status.name}")
     error.code = code or error.code

@@ -35,11 +35,14 @@ class AggregationClient:
     Args:
         name: name of the coordinator, for error texts.
         channel: an aio channel with the member's certificate.
-        patience_s: seconds during which a call is retried if the coordinator cannot be reached or is busy.
+        patience_s: seconds during which a call is retried if the coordinator cannot be reached or is busy: when a stage
+            begins for thousands of members, it takes in their answers for minutes and turns many away meanwhile.
         policy: the member's policy, which bounds what is read and decoded; None for no bound but that of all messages.
     """
 
-    def __init__(self, name: str, channel: Any, patience_s: float = 60.0, policy: MemberPolicy | None = None) -> None:
+    def __init__(
+        self, name: str, channel: Any, patience_s: float = PATIENCE_S, policy: MemberPolicy | None = None
+    ) -> None:
         self._name = name
         self._patience_s = patience_s
         self._goes_on: tuple[RoundId, RoundStep, Any] | None = None

@@ -70,7 +70,6 @@ from transport.sum_codec import ToMembers, decode_to_member, encode_from_member
 
 RECORD = "gradient"
 LARGEST = 1000
-PATIENCE_S = 300.0
 CONNECTING = 200
 """Members that connect at a time. Who shakes hands for longer than a channel's time limit must begin again."""
 LOOK_S = 0.05
@@ -178,7 +177,7 @@ async def _measure(deployment: LocalDeployment, keys: dict[str, IdentityKey], qu
                 authority=folder / "ca.pem", certificate=folder / f"{name}.pem", key=folder / f"{name}.key"
             )
             channel = await stack.enter_async_context(open_channel(address, coordinator, own))
-            clients[name] = MeteredClient(COORDINATOR_NAME, channel, PATIENCE_S)
+            clients[name] = MeteredClient(COORDINATOR_NAME, channel, question.stage_s)
             clients[name].drops_out = number <= question.vanishing
             device = Device(
                 name,
