@@ -1,12 +1,18 @@
-"""Demos of methods that need more than another word in the job, over services: one command each."""
+"""Demos of methods that need more than another word in the job, over services: one command each.
+
+`test_demo` starts the demo's services as a user does, `test_tutorials` and the notebooks too; here they are forked.
+"""
 
 import json
-import subprocess
-import sys
 
 import pytest
+from forked_services import ForkedDeployment
+from typer.testing import CliRunner
 
-pytestmark = pytest.mark.slow  # each starts a federation
+import demo.job
+from cli.main import app
+
+pytestmark = pytest.mark.slow  # a federation each
 
 
 @pytest.mark.parametrize(
@@ -18,10 +24,11 @@ pytestmark = pytest.mark.slow  # each starts a federation
         ("distribution", "masked", "row of one party's table"),
     ],
 )
-def test_the_tables_budgets_are_of_the_unit_that_the_method_protects(tmp_path, name, method, unit):
-    command = [sys.executable, "-m", "cli.main", "demo", name, "--method", method, "--rows", "4000", "--format", "json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
+def test_the_tables_budgets_are_of_the_unit_that_the_method_protects(tmp_path, monkeypatch, name, method, unit):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo.job, "LocalDeployment", ForkedDeployment)
+    done = CliRunner().invoke(app, ["demo", name, "--method", method, "--rows", "4000", "--format", "json"])
+    assert done.exit_code == 0, done.stderr
     outcome = json.loads(done.stdout)
     assert outcome["privacy"]["unit"] == unit
     assert all(score["no_privacy"] is not None for score in outcome["scores"][:1])
