@@ -21,7 +21,7 @@ from mpc.protocol.computation import Computation
 
 PAGE = Path(__file__).parents[3] / "docs" / "audit.md"
 QUICK = (
-    "job-pca-coalition",
+    "job-second-moments-coalition",
     "job-pattern-count-coordinator",
     "job-joint-mean-coalition",
     "job-moments-laplace-coalition",
