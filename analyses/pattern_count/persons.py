@@ -60,9 +60,7 @@ _EVEN = (
     "Everybody answers about each record and has a value, and patterns are equally frequent. In the best case nobody "
     "resembles the pattern, in the bad case everybody has it."
 )
-_OF_LARGEST_ERRORS = (
-    "Of so many records those are forecast whose counts err most: others have fewer values, and err less."
-)
+_OF_LARGEST_ERRORS = "Of so many records those are forecast whose counts err most."
 _EVEN_NUMBERS = "Everybody answers about each record and has a value, and values are spread evenly over their ranges."
 
 
