@@ -14,7 +14,7 @@ from typing import Any
 
 from analyses.job.job import Job
 from analyst.connection import ClientConfig, connect
-from bench.machine import ONE_THREAD, has_compiler, peak_resident_bytes, processor_s, resident_bytes
+from bench.machine import ONE_THREAD, has_compiler, peak_resident_bytes, processor_s, resident_bytes, threads_s
 from bench.wire import bytes_by_socket, sent_between
 from demo.local_deployment import LocalDeployment, LocalTable
 from transport.calls.coordinator_client import CoordinatorClient
@@ -78,6 +78,10 @@ class Federation:
     def processor_s(self) -> dict[str, float]:
         """Return the processor seconds of each service since it started."""
         return {name: processor_s(process.pid) for name, process in self._deployment.processes.items()}
+
+    def threads_s(self) -> dict[str, dict[str, float]]:
+        """Return the processor seconds of each service's threads, see `bench.machine.threads_s`."""
+        return {name: threads_s(process.pid) for name, process in self._deployment.processes.items()}
 
     def peak_resident_bytes(self) -> dict[str, int]:
         """Return the largest resident set of each service since it started."""

@@ -21,7 +21,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["OMP_NUM_THREADS"] = "1"
 
 from bench.datasets.tables import synthetic_tables
-from bench.jobs.cell_floor import floor_ns
+from bench.jobs.cell_floor import floor_ns, passes_ns
 from bench.jobs.gram import Blocks, measure
 from bench.machine import describe_machine
 
@@ -50,6 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "floor_ns_per_cell": parts | {"all": floor},
         "job_ns_per_cell": job_ns,
         "ratio": job_ns / floor,
+        "passes_ns_per_cell": passes_ns(blocks.plan),
+        "threads_ns_per_cell": {
+            kind: 1e9 * s / (options.rows * options.columns) for kind, s in job["threads_s"].items()
+        },
         "machine": describe_machine(),
     }
     if options.format == "json":

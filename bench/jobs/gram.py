@@ -193,12 +193,13 @@ async def measure(blocks: Blocks, *, repeats: int, peer_repeats: int) -> dict[st
     theirs: list[PeerRun] = []
     async with running_federation(files) as federation:
         first = await federation.run(blocks.plan.job)
-        used_before_s = federation.processor_s()
+        used_before_s, threads_before_s = federation.processor_s(), federation.threads_s()
         for number in range(repeats):
             ours.append(await federation.run(blocks.plan.job))
             if number < peer_repeats:
                 theirs.append(await asyncio.to_thread(run_peer, "mpyc_gram.py", blocks.integers, len(blocks.integers)))
         used_s = {name: (s - used_before_s[name]) / repeats for name, s in federation.processor_s().items()}
+        threads_used_s = federation.threads_s()
         peak_resident = federation.peak_resident_bytes()
     error = max(check_result(run.result, blocks, exact_gram) for run in (first, *ours))
     seconds = [run.seconds for run in ours]
@@ -210,6 +211,10 @@ async def measure(blocks: Blocks, *, repeats: int, peer_repeats: int) -> dict[st
             "party": statistics.mean(used_s[name] for name in files),
             "coordinator": used_s["coordinator"],
             "all": sum(used_s.values()),
+        },
+        "threads_s": {
+            kind: statistics.mean(threads_used_s[name][kind] - threads_before_s[name][kind] for name in files) / repeats
+            for kind in threads_used_s["coordinator"]
         },
         "floor_s": floor_s(blocks, repeats),
         "numpy_s": numpy_s(blocks, repeats),
