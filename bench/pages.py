@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.analyses.table import cells
+from bench.goals import OF_GOALS, goals, passes
 from bench.targets import target_rows
 from mpc.protocol.double_sharing import EXTRA_ROUNDS_S, LINK_NS_PER_BYTE
 
@@ -144,8 +145,9 @@ def as_markdown(kept: Reports, machine: dict[str, Any]) -> str:
     parts = [
         INTRODUCTION.format(machines=_machines(kept, machine)),
         _remarks(kept),
+        goals(kept),
         "## Targets\n",
-        cells(("what", "target", "measured", "met", "command"), target_rows(kept)),
+        cells(("what", "target", "measured", "met", "command"), target_rows(kept, without=OF_GOALS)),
     ]
     parts += [text for section in SECTIONS if (text := section(reports))]
     return "\n".join(part for part in parts if part)
@@ -381,6 +383,7 @@ SECTIONS: tuple[Callable[[Reports], str], ...] = (
     _reduction,
     _owners,
     _growth,
+    passes,
     _masked_sums,
     _local_gram,
     _sharing,

@@ -95,6 +95,7 @@ MEASUREMENTS = (
     ),
     Measurement("soak", "soak", ("bench.jobs.soak", "--seconds", "900"), is_long=True),
     Measurement("floor", "floor", ("bench.jobs.floor",)),
+    Measurement("wide", "wide", ("bench.jobs.wide",), is_long=True),
     Measurement("demo", "demo", ("bench.jobs.demo",)),
     Measurement("reduction", "reduction", ("bench.protocols.reduction",)),
     Measurement("owners", "owners", ("bench.jobs.owners", "--repeats", "2")),

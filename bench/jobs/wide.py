@@ -55,6 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=2110)
     parser.add_argument("--columns", type=int, default=3703)
+    parser.add_argument("--format", choices=("json",), default="json")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="moiety-bench-") as name:
         tables = synthetic_tables(Path(name), rows=options.rows, columns=options.columns, parties=3)
