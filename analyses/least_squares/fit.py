@@ -90,7 +90,8 @@ def fit(moments: ReleasedMoments, solution: RidgeSolution, noise_level: float, r
     exact = centre.n_rows * np.outer(mean, mean)
     exact[:-1, :-1] += scatter
     simulated, off, lines = SimulatedNoise(), [], []
-    smallest, draws = None, n_draws(_DRAWS, len(scatter))
+    smallest: float | None = None
+    draws = n_draws(_DRAWS, len(scatter))
     for _ in range(draws):
         again = exact + deviation * simulated.symmetric(len(exact))
         found = solve(again, constant, noise_level, ridge, smallest)
