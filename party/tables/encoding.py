@@ -86,12 +86,16 @@ def encode(kind: ColumnKind, column: pl.Series, *, decimal_comma: bool = False, 
         decimal_comma: how numbers in texts are written, see `party.tables.spelling.numbers.numbers_of`.
         thousands: separator of thousands, see `party.tables.spelling.numbers.numbers_of`.
     """
-    given = _without_spaces(column)
-    found = _READERS[type(kind)](kind, given, _Form(decimal_comma, thousands))
-    codes, gaps = found.codes.cast(pl.Float64), (given.is_null() | found.is_gap.fill_null(False)).to_numpy()
-    unclear = np.zeros_like(gaps) if found.unclear is None else found.unclear.to_numpy() & ~gaps
-    values = codes.fill_null(0.0).fill_nan(0.0).clip(-LARGEST, LARGEST).to_numpy()
-    others = codes.is_null().to_numpy() & ~gaps
+    if (plain := _plain_numbers(kind, column)) is not None:
+        values, gaps, others = plain
+        unclear = np.zeros_like(gaps)
+    else:
+        given = _without_spaces(column)
+        found = _READERS[type(kind)](kind, given, _Form(decimal_comma, thousands))
+        codes, gaps = found.codes.cast(pl.Float64), (given.is_null() | found.is_gap.fill_null(False)).to_numpy()
+        unclear = np.zeros_like(gaps) if found.unclear is None else found.unclear.to_numpy() & ~gaps
+        values = codes.fill_null(0.0).fill_nan(0.0).clip(-LARGEST, LARGEST).to_numpy()
+        others = codes.is_null().to_numpy() & ~gaps
     if not isinstance(kind, CategoryKind) or kind.others != "other":
         is_gap = gaps | others if kind.others == "missing" else gaps
         refused = others if kind.others == "refuse" else unclear
@@ -105,6 +109,27 @@ def encode(kind: ColumnKind, column: pl.Series, *, decimal_comma: bool = False, 
         assert code is not None, "a configuration with another constant is refused"
         values = np.where(is_gap, code, values)
     return Encoding(_columns(kind, column.name, values, is_gap), gaps, others, refused, unclear)
+
+
+def _plain_numbers(kind: ColumnKind, column: pl.Series) -> tuple[NDArray[np.float64], Mask, Mask] | None:
+    """Return what a reader would make of numbers among which no spelling is a gap; None for any other column.
+
+    A reader calls polars 14 times for each batch, half a millisecond: for 16,384 numbers twenty times what this takes.
+
+    Returns:
+        values, 0 where there is none; which are missing; which are there and not of the kind.
+    """
+    is_plain = column.dtype.is_float() or column.dtype.is_integer()
+    if type(kind) not in (NumberKind, IntegerKind) or kind.gaps or not is_plain or column.has_nulls():
+        return None
+    numbers = column.cast(pl.Float64).to_numpy()
+    gaps = np.isnan(numbers)
+    others = np.zeros_like(gaps)
+    if type(kind) is IntegerKind and column.dtype.is_float():
+        others = (np.floor(numbers) != numbers) & np.isfinite(numbers)
+    if gaps.any() or others.any():
+        numbers = np.where(gaps | others, 0.0, numbers)
+    return np.clip(numbers, -LARGEST, LARGEST), gaps, others
 
 
 def _columns(kind: ColumnKind, name: str, codes: NDArray[np.float64], is_gap: Mask) -> dict[str, NDArray[np.float64]]:

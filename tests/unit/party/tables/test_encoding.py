@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from party.tables import encoding
 from party.tables.encoding import encode
 from party.tables.kinds import AnyColumnKind
 
@@ -277,6 +278,31 @@ def test_whatever_the_values_are_at_most_one_column_of_a_group_is_away_from_its_
             assert away.max() <= 1
         assert not (found.gaps & found.others).any()
         assert not (found.refused & ~found.gaps & ~found.others).any()
+
+
+ODD_NUMBERS = st.sampled_from([float("nan"), float("inf"), -float("inf"), -0.0, 0.5, 1e308, 2.0**53 + 2])
+
+
+@settings(deadline=None)
+@given(
+    kind=st.sampled_from(["number", "integer"]),
+    rules=st.sampled_from([(), ("column",), ("column", "missing"), ({"value": 3},), ({"value": 3}, "missing")]),
+    values=st.one_of(
+        st.lists(st.one_of(ODD_NUMBERS, st.floats(), st.integers(-5, 15).map(float)), min_size=1),
+        st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1),
+    ),
+)
+def test_numbers_in_columns_of_numbers_become_what_any_reader_makes_of_them(kind, rules, values):
+    declared = {**NUMBER, "kind": kind, **dict(zip(("missing", "others"), rules, strict=False))}
+    column = pl.Series("c", values)
+    plain = encoded(declared, column)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(encoding, "_plain_numbers", lambda *_: None)
+        read = encoded(declared, column)
+    for name, codes in read.columns.items():
+        assert codes.tobytes() == plain.columns[name].tobytes()
+    for mask in ("gaps", "others", "refused", "unclear"):
+        assert getattr(plain, mask).tolist() == getattr(read, mask).tolist()
 
 
 @pytest.mark.parametrize(
