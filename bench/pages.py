@@ -5,6 +5,7 @@ from typing import Any
 
 from bench.analyses.table import cells
 from bench.goals import OF_GOALS, goals, passes
+from bench.jobs import table_sources
 from bench.targets import target_rows
 from mpc.protocol.double_sharing import EXTRA_ROUNDS_S, LINK_NS_PER_BYTE
 
@@ -384,6 +385,7 @@ SECTIONS: tuple[Callable[[Reports], str], ...] = (
     _owners,
     _growth,
     passes,
+    table_sources.section,
     _masked_sums,
     _local_gram,
     _sharing,

@@ -79,6 +79,7 @@ DROPOUTS = ("--vanish", "0.1", "--corrupt", "0.05", "--shared-checks")
 TEN_THOUSAND_ELEMENTS = ("--elements", "10000", *DROPOUTS, "--stage-s", "1800", "--grace-s", "90")
 GROWTH_1E7 = ("--rows", "10000000", "--analyses", "pca,pattern-count,moments,secure-sum")
 MATCHING_1E7 = ("--ids", "10000000", "--parties", "3")
+TABLE_SOURCES = ("bench.jobs.table_sources",)
 MEASUREMENTS = (
     *(_gram(parties, rows, columns) for parties in (3, 5) for rows, columns in SHAPES),
     *(_gram(*shape, beside_peer=False) for shape in MORE_SHAPES),
@@ -101,6 +102,14 @@ MEASUREMENTS = (
     Measurement("owners", "owners", ("bench.jobs.owners", "--repeats", "2")),
     Measurement("growth", "growth", ("bench.jobs.growth", "--ids")),
     Measurement("growth_1e7", "growth_1e7", ("bench.jobs.growth", "--ids", *GROWTH_1E7), is_long=True),
+    Measurement("table_sources", "table_sources", TABLE_SOURCES, ("--peer", "adbc")),
+    Measurement(
+        "table_sources_1e7",
+        "table_sources_1e7",
+        (*TABLE_SOURCES, "--rows", "10000000", "--repeats", "1"),
+        ("--peer", "adbc"),
+        is_long=True,
+    ),
     Measurement("local_gram", "local_gram", ("bench.protocols.local_gram", "--galois")),
     Measurement("sharing", "sharing", ("bench.protocols.sharing", "--galois")),
     Measurement("secagg_core", "secagg_core", ("bench.sums.secagg_core",)),

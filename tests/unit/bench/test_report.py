@@ -224,3 +224,18 @@ def test_a_program_that_fails_is_reported_with_its_last_words():
     assert kept["failure"] == "ValueError: wrong result"
     assert json.dumps(kept)
     assert sys.executable not in kept["command"]
+
+
+def test_the_page_shows_tables_of_databases_beside_bare_readings_where_there_are_any():
+    of = {"rows": 10**6, "seconds": 2.0, "processor_s": 0.5, "reader_mb": 200.0, "child_mb": 0.0, "server_s": 1.0}
+    readings = [
+        {"engine": "postgres", "way": "source", **of},
+        {"engine": "postgres", "way": "table", **of, "processor_s": 0.9},
+        {"engine": "duckdb", "way": "bare", **of, "processor_s": 0.2, "seconds": 1.0},
+        {"engine": "duckdb", "way": "source", **of, "child_mb": 150.0},
+        {"engine": "duckdb", "way": "table", **of},
+    ]
+    kept = {**LEDGER, "report": {"readings": readings, "table_memory_mib": 128}}
+    page = as_markdown({"table_sources": kept}, MACHINE)
+    assert "| postgres | 1,000,000 |  | 0.50 s, 200 MB | not compared | 0.90 s, 200 MB |" in page
+    assert "| duckdb | 1,000,000 | 0.20 s, 200 MB | 0.50 s, 200 + 150 MB | 0.40 (0.50) | 0.50 s, 200 MB |" in page
