@@ -37,7 +37,8 @@ def take_apart(
             The number of rows is -1 where the bytes are no rows of this form.
     """
     n_fixed, most, n_texts, size = cells.shape[0], cells.shape[1], ends[0], sent.size
-    at, written, n_rows = 0, 0, 0
+    at: Any = 0
+    written, n_rows = 0, 0
     ends[0], ends[1] = -1, 0
     while at < size:
         if at + 2 > size:
@@ -51,7 +52,7 @@ def take_apart(
         for field in range(n_fields):
             if at + 4 > size:
                 return
-            length = np.int64(0)
+            length: Any = np.int64(0)
             for byte in range(4):
                 length = length << 8 | np.int64(sent[at + byte])
             at += 4
