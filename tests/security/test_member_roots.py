@@ -305,8 +305,8 @@ def told_without(delivery, member):
 def test_a_member_that_is_told_of_other_sharers_releases_nothing_and_takes_nobody_out_of_what_opens(is_deceived):
     """The victim hears that an honest neighbour has not shared, so the two have but one half of a mask in common.
 
-    All others are told the truth, sign and release. Whichever of the two vectors the coordinator leaves out, or both
-    or none, a mask stays on the sum: nobody who is named a survivor can be kept out of it by other words to some.
+    All others are told the truth, sign and release. With or without the neighbour's vector a mask stays on the sum:
+    nobody who is named a survivor can be kept out of it by other words to some.
     """
     round_ = AdversarialCoordinator(make_config(N, topology=RING)).up_to("share")
     left_out = min(round_.ring().neighbours(VICTIM))
@@ -320,12 +320,13 @@ def test_a_member_that_is_told_of_other_sharers_releases_nothing_and_takes_nobod
         shown = tuple(one for one in signatures if one.member != left_out)
         with pytest.raises(SplitSurvivorsError):
             round_.members[VICTIM].unmask(SignedSurvivors(round_.config.round_id, shown))
-    answers = round_._ask_all([one.member for one in signatures], SignedSurvivors(round_.config.round_id, signatures))
+    enough = SignedSurvivors(round_.config.round_id, signatures[: RING.n_signatures])
+    answers = round_._ask_all([one.member for one in signatures], enough)
     masked = dict(round_.masked)
-    for kept_out in ((), (VICTIM,), (left_out,), (VICTIM, left_out)):
+    for kept_out in ((), (left_out,)) if is_deceived else ((),):
         round_.masked = {m: vector for m, vector in masked.items() if m not in kept_out}
         is_open = round_.take_masks_off(answers, {}).tolist() == exact_sum(round_.masked).tolist()
-        assert is_open == (not is_deceived and not kept_out)
+        assert is_open is not is_deceived
 
 
 @pytest.mark.parametrize("n_required", [8, 9])

@@ -23,7 +23,7 @@ def test_a_ring_is_the_smallest_safe_one():
     with pytest.raises(
         TooFewPartiesError, match="members with 124 neighbours each and 89 required shares is not safe with"
     ):
-        replace(topology, n_required=86)
+        replace(topology, n_required=89)
     with pytest.raises(TooFewPartiesError):
         Topology.ring(200, 90, 60)
 
