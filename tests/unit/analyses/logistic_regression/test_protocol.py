@@ -317,6 +317,24 @@ async def test_a_coordinator_that_tells_parties_different_weights_learns_nothing
     assert [len(one) for one in shares] == [3, 3 if order == 1 else 0]
 
 
+async def test_different_weights_before_the_last_step_are_found_out_though_nothing_is_opened_after_it():
+    """Two steps: the second one's echo is waited for by all, or a job would end well that opened a random element."""
+    tables = labelled_tables()
+
+    def weights_of(party, plan):
+        return np.full(plan.gradient.n_columns, party == 2, dtype=np.int64)
+
+    results, _ = await run(plan_for(tables, logistic_job({"iterations": 2})), tables, sending(weights_of))
+    assert {type(results[number]) for number in (1, 2, 3)} == {InconsistentSharesError}
+
+
+@pytest.mark.parametrize(("compute", "is_bound"), [(PARTIES, True), ((*PARTIES, "one"), False)], ids=["3", "4"])
+def test_weights_are_bound_only_where_no_share_of_an_opening_is_to_spare(compute, is_bound):
+    """Three of four parties open where one may collude: one that was told other weights would be corrected, unseen."""
+    job = logistic_job({"iterations": 3}, compute=compute, colluding=1)
+    assert plan_for(labelled_tables(), job).binds_weights is is_bound
+
+
 @pytest.mark.parametrize("told", [(1, 1, 1), (1, 2, 1), (1, 2, 3)], ids=str)
 async def test_masks_of_weights_cancel_only_where_all_parties_were_told_the_same(told):
     plan, field = plan_for(labelled_tables(), logistic_job()), ResidueField(2)
