@@ -108,7 +108,7 @@ OF_ITS_OWN = {
 """Folder of an analysis to the further modules that it is made of."""
 
 FOLDERS = sorted(
-    {Path(inspect.getfile(analysis.coordinator)).parent.relative_to(REPOSITORY).as_posix() for analysis in OFFERED}
+    {Path(inspect.getfile(analysis.own_plan)).parent.relative_to(REPOSITORY).as_posix() for analysis in OFFERED}
 )
 ANALYSES = [Path(folder).name for folder in FOLDERS]
 

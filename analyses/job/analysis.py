@@ -41,6 +41,19 @@ def _of_own_table(report: LocalReport, job: Job, table: Table) -> LocalReport:
     return replace(report, n_rows=table.n_rows, n_matched=report.n_rows if is_told else None)
 
 
+def by_plan(ways: Mapping[type[Plan], Callable[..., Any]]) -> Callable[..., Any]:
+    """Return one function of an analysis whose jobs have plans of several classes: that of the plan it is called with.
+
+    Args:
+        ways: class of plans to what is done with them; all take the same arguments, one of which is the plan.
+    """
+
+    def chosen(*given: Any) -> Any:
+        return ways[next(type(one) for one in given if isinstance(one, Plan))](*given)
+
+    return chosen
+
+
 @dataclass(frozen=True)
 class Analysis:
     """An analysis, or several that differ only in their name.

@@ -26,11 +26,23 @@ _DISJOINT = (
 _ALONE = "Errors are of noise alone: about the mean of the rows that are counted, not of others like them."
 
 
-def signal(plan: JointSumPlan | BinPlan) -> Signal:
-    """Return the error of the number of rows, or people, beside the largest number of rows."""
-    if isinstance(plan, BinPlan):
-        (union, _), most = _of_people(plan)
-        return Signal("the error of the number of people", union, "the largest number of people", most, "people")
+def signal_of_people(plan: BinPlan) -> Signal:
+    """Return the error of the number of people beside the largest one."""
+    (union, _), most = _of_people(plan)
+    return Signal("the error of the number of people", union, "the largest number of people", most, "people")
+
+
+def forecast_of_people(plan: BinPlan) -> Forecast:
+    """Return the standard errors of numbers of people."""
+    (union, common), most = _of_people(plan)
+    least = float(max(rows[0] for rows in _declared(plan)))
+    together = Quantity("people at one owner at least", "people", union, least=least, largest=most)
+    of_all = Quantity("people at all owners", "people", common, least=0.0, largest=most)
+    return Forecast((together, of_all), (_DISJOINT,))
+
+
+def signal(plan: JointSumPlan) -> Signal:
+    """Return the error of the number of rows beside the largest one."""
     return Signal(
         "the error of the number of rows",
         plan.count_error,
@@ -40,14 +52,8 @@ def signal(plan: JointSumPlan | BinPlan) -> Signal:
     )
 
 
-def forecast(plan: JointSumPlan | BinPlan) -> Forecast:
+def forecast(plan: JointSumPlan) -> Forecast:
     """Return the standard errors: those of counts and sums are known, those of means depend on the rows."""
-    if isinstance(plan, BinPlan):
-        (union, common), most = _of_people(plan)
-        least = float(max(rows[0] for rows in _declared(plan)))
-        together = Quantity("people at one owner at least", "people", union, least=least, largest=most)
-        of_all = Quantity("people at all owners", "people", common, least=0.0, largest=most)
-        return Forecast((together, of_all), (_DISJOINT,))
     declared = declared_rows(plan.job, plan.schemas)
     least, most = float(declared.least if plan.params.unit == "record" else 0), float(declared.most)
     count = Quantity("number of rows", "rows", plan.count_error, least=least, largest=most)

@@ -19,16 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from analyses.job.analysis import Analysis
+from analyses.job.analysis import Analysis, by_plan
 from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import products_opened_once
 from analyses.joint_sums.bin_counts import count_bins, open_bins
 from analyses.joint_sums.bin_plan import BinPlan
 from analyses.joint_sums.estimate import Estimates, estimates
-from analyses.joint_sums.forecast import forecast, signal
+from analyses.joint_sums.forecast import forecast, forecast_of_people, signal, signal_of_people
 from analyses.joint_sums.parameters import JointSumParams
 from analyses.joint_sums.plan import COUNT, MEAN, SUM, JointSumPlan, plan
-from analyses.joint_sums.reference import reference
+from analyses.joint_sums.reference import reference, reference_of_people
 from analyses.rows.joint_computation import JointComputation, joined
 from analyses.rows.own_rows import report_of
 from analyses.rows.surplus import n_surplus
@@ -38,7 +38,7 @@ from mpc.protocol.shared import concatenate
 __all__ = ["ANALYSIS", "JointSumParams", "JointSumPlan", "coordinator", "party", "plan", "reference"]
 
 
-async def party(session: Session, plan: JointSumPlan | BinPlan, table: Table | None) -> LocalReport:
+async def party(session: Session, plan: JointSumPlan, table: Table | None) -> LocalReport:
     """Run a party's part: agree on keys, check that rows match, share noise and sums, send the noisy share.
 
     Args:
@@ -53,8 +53,6 @@ async def party(session: Session, plan: JointSumPlan | BinPlan, table: Table | N
     Privacy: at most t colluding parties learn nothing but the released sums; see `sensitivities` for what they cost.
     Cost: 6 rounds; 8 * n_words * (N - t) bytes per column, or, matched in secret, what `SecretMatch` says.
     """
-    if isinstance(plan, BinPlan):
-        return await count_bins(session, plan, table)
     async with joined(session, plan, table) as (c, n_rows, counting, table):
         mine = plan.own_rows(session.me, table, counting) if table is not None and plan.widths else None
         total = await c.noise_of(plan.noise, (plan.n_released,))
@@ -67,7 +65,7 @@ async def party(session: Session, plan: JointSumPlan | BinPlan, table: Table | N
     return report_of(mine, n_rows)
 
 
-async def coordinator(session: Session, plan: JointSumPlan | BinPlan) -> dict[str, Any]:
+async def coordinator(session: Session, plan: JointSumPlan) -> dict[str, Any]:
     """Run the coordinator's part: open the noisy sums.
 
     Returns:
@@ -75,14 +73,12 @@ async def coordinator(session: Session, plan: JointSumPlan | BinPlan) -> dict[st
         `columns`, `bounds` and per column `sum`, `sum_standard_errors`, `mean`, `mean_standard_errors`,
         `mean_intervals`; those of means are None where the number of rows is within its noise, an interval also where
         the noise moved the mean out of the bounds; `wrong_shares_from`, names of the parties whose corrupted shares
-        were corrected; `privacy`, the report. Errors and 95 % intervals are of noise alone. By bins: see `open_bins`.
+        were corrected; `privacy`, the report. Errors and 95 % intervals are of noise alone.
 
     Raises:
         PeerError: fewer than 2t + 1 parties sent their share.
         InconsistentSharesError: there are corrupted shares that cannot be corrected.
     """
-    if isinstance(plan, BinPlan):
-        return await open_bins(session, plan)
     c = JointComputation.of_coordinator(session, plan)
     opened = await c.open_noisy(c.noisy_outline((plan.n_released,)))
     assert opened is not None, "the coordinator is the receiver"
@@ -119,14 +115,14 @@ ANALYSIS = Analysis(
     names=(COUNT, MEAN, SUM),
     parameters=JointSumParams,
     own_plan=plan,
-    own_party=party,
-    coordinator=coordinator,
+    own_party=by_plan({JointSumPlan: party, BinPlan: count_bins}),
+    coordinator=by_plan({JointSumPlan: coordinator, BinPlan: open_bins}),
     survival=products_opened_once,
     page="analyses/joint-sums.md",
     demo="joint-mean",
-    own_forecast=forecast,
-    signal=signal,
-    reference=reference,
+    own_forecast=by_plan({JointSumPlan: forecast, BinPlan: forecast_of_people}),
+    signal=by_plan({JointSumPlan: signal, BinPlan: signal_of_people}),
+    reference=by_plan({JointSumPlan: reference, BinPlan: reference_of_people}),
     matching=("revealed", "secret"),
     apart=("bins",),
 )

@@ -11,16 +11,13 @@ from analyses.joint_sums.bin_plan import BinPlan
 from analyses.joint_sums.plan import JointSumPlan
 
 
-def reference(tables: Sequence[Table], plan: JointSumPlan | BinPlan) -> dict[str, Any]:
+def reference(tables: Sequence[Table], plan: JointSumPlan) -> dict[str, Any]:
     """Return the exact number of rows and, in the order of the result, the `sum` and `mean` of clipped columns.
 
     Args:
         tables: tables of the owners, in the order of the joint table; row i of all is about the same person.
-        plan: plan of the job. By bins tables hold different people; then `people` has, for each set of owners as in the
-            result, how many are in the `union` of their tables, and in all of them, `common`.
+        plan: plan of the job.
     """
-    if isinstance(plan, BinPlan):
-        return _people(tables)
     n_rows = tables[0].n_rows
     if not plan.widths:
         return {"n_rows": n_rows}
@@ -30,7 +27,12 @@ def reference(tables: Sequence[Table], plan: JointSumPlan | BinPlan) -> dict[str
     return {"n_rows": n_rows, "sum": sums.tolist(), "mean": (sums / n_rows).tolist() if n_rows else None}
 
 
-def _people(tables: Sequence[Table]) -> dict[str, Any]:
+def reference_of_people(tables: Sequence[Table], _plan: BinPlan) -> dict[str, Any]:
+    """Return for each set of owners, as in the result, how many are in the `union` of their tables, and in all of them.
+
+    Args:
+        tables: tables of the owners, with ids; they hold different people.
+    """
     ids = [set(map(bytes, table.ids)) for table in tables if table.ids is not None]
     found = [
         {"union": len(set.union(*some)), "common": len(set.intersection(*some))}

@@ -25,9 +25,8 @@ take part in every step unless a job asks for batches; the third order of the Ta
 
 from typing import Any
 
-from analyses.job.analysis import Analysis
+from analyses.job.analysis import Analysis, by_plan
 from analyses.job.job import Job
-from analyses.job.schema import LocalReport, Table
 from analyses.job.survival import Survival, every_party_needed, products_opened_once
 from analyses.logistic_regression.gradient_plan import GradientPlan
 from analyses.logistic_regression.gradient_steps import follow_steps, take_part_in_steps
@@ -35,9 +34,15 @@ from analyses.logistic_regression.link import fit
 from analyses.logistic_regression.moments_plan import LabelledMomentsPlan, rounding_of
 from analyses.logistic_regression.parameters import LogisticRegressionParams
 from analyses.logistic_regression.plan import LogisticRegressionPlan, plan
-from analyses.logistic_regression.reference import reference, scaled_rows
-from analyses.logistic_regression.uncertainty import forecast, signal, standard_errors
+from analyses.logistic_regression.reference import reference_by_gradients, reference_by_moments, scaled_rows
+from analyses.logistic_regression.uncertainty import (
+    forecast,
+    forecast_of_gradients,
+    signal_of_gradients,
+    standard_errors,
+)
 from analyses.logistic_regression.weights import in_own_units, labelled_moments, weights_of
+from analyses.second_moments.forecast import signal_of_regression
 from analyses.second_moments.noisy_gram import open_noisy_gram, rows_told
 from analyses.second_moments.party import party as party_of_second_moments
 from analyses.second_moments.work import work
@@ -57,31 +62,12 @@ __all__ = [
 ]
 
 
-async def party(session: Session, plan: LogisticRegressionPlan, table: Table | None) -> LocalReport:
-    """Run a party's part: share noise and rows, multiply, send the noisy share; or, by gradients, `take_part_in_steps`.
+party = by_plan({LabelledMomentsPlan: party_of_second_moments, GradientPlan: take_part_in_steps})
+"""A party's part. Of its labels `mapped_values` counts those that were neither 0 nor 1 and became the nearer of the
+two."""
 
-    Args:
-        session: my end of the job.
-        plan: computed by this party itself.
-        table: my rows, columns as in my schema; None for a compute party without columns.
-
-    Returns:
-        How many of my values were clipped; as `mapped_values`, how many of my labels were neither 0 nor 1 and became
-        the nearer of the two (`analyses.rows.integer_column`).
-
-    Raises:
-        UnequalValuesError: the tables do not hold the same rows in the same order.
-        PeerError: a member is silent, drops out or violates the protocol.
-
-    Noise is dealt before the rows, so that N - 2t - 1 parties may drop out once all have dealt their rows.
-
-    Privacy: at most t colluding parties learn nothing but the released matrix; see `LabelledMomentsPlan` and
-    `NoisyGram` for what it costs.
-    Cost: 6 rounds; per element of the table at most 8 * n_words * (N - t) bytes sent by its owner.
-    """
-    if isinstance(plan, GradientPlan):
-        return await take_part_in_steps(session, plan, table)
-    return await party_of_second_moments(session, plan, table)
+reference = by_plan({LabelledMomentsPlan: reference_by_moments, GradientPlan: reference_by_gradients})
+"""The weights and the intercept where somebody holds all tables."""
 
 
 async def coordinator(session: Session, plan: LogisticRegressionPlan) -> dict[str, Any]:
@@ -97,7 +83,7 @@ async def coordinator(session: Session, plan: LogisticRegressionPlan) -> dict[st
         PeerError: fewer than 2t + 1 parties sent their share.
         InconsistentSharesError: there are corrupted shares that cannot be corrected.
     """
-    found = await (follow_steps(session, plan) if isinstance(plan, GradientPlan) else open_and_fit(session, plan))
+    found = await _FOUND(session, plan)
     columns = [column for owner in plan.owners for column in plan.features_of(owner).columns]
     return {
         "analysis": "logistic-regression",
@@ -143,6 +129,10 @@ async def open_and_fit(session: Session, plan: LabelledMomentsPlan) -> dict[str,
     }
 
 
+_FOUND = by_plan({LabelledMomentsPlan: open_and_fit, GradientPlan: follow_steps})
+"""What the coordinator finds by the method of a plan."""
+
+
 def survival(job: Job) -> Survival:
     """Return that by `moments` a few parties may drop out, and by `gradient` none.
 
@@ -164,9 +154,9 @@ ANALYSIS = Analysis(
     survival=survival,
     page="analyses/logistic-regression.md",
     demo="logistic-regression",
-    own_forecast=forecast,
+    own_forecast=by_plan({LabelledMomentsPlan: forecast, GradientPlan: forecast_of_gradients}),
     own_work=work,
-    signal=signal,
+    signal=by_plan({LabelledMomentsPlan: signal_of_regression, GradientPlan: signal_of_gradients}),
     reference=reference,
     synonyms={"target": "label", "y": "label"},
     matching=("revealed", "secret"),

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from analyses.job.schema import Table
 from analyses.logistic_regression.descent import Descent
+from analyses.logistic_regression.gradient_plan import GradientPlan
 from analyses.logistic_regression.link import LabelledMoments, fit
 from analyses.logistic_regression.moments_plan import LabelledMomentsPlan
 from analyses.logistic_regression.plan import LogisticRegressionPlan
@@ -36,20 +37,26 @@ def scaled_rows(
     return np.hstack(blocks) / plan.params.gamma, labels
 
 
-def reference(tables: Sequence[Table], plan: LogisticRegressionPlan) -> tuple[NDArray[np.float64], float]:
-    """Return weights and intercept in the columns' own units: no privacy, no rounding.
+def reference_by_moments(tables: Sequence[Table], plan: LabelledMomentsPlan) -> tuple[NDArray[np.float64], float]:
+    """Return weights and intercept in the columns' own units, from the exact moments of all records, without a ridge.
 
-    For tests and comparisons where somebody holds all tables. `moments`: from the exact moments of all records,
-    without a ridge. `gradient`: every record in every step; the same Taylor polynomial, optimiser, ball and divisor.
+    For tests and comparisons where somebody holds all tables: no privacy, no rounding.
+
+    Args:
+        tables: tables of the owners, in the order of the joint table.
+        plan: plan of the job.
+    """
+    return weights_of(plan, fit(exact_moments(*scaled_rows(tables, plan))))
+
+
+def reference_by_gradients(tables: Sequence[Table], plan: GradientPlan) -> tuple[NDArray[np.float64], float]:
+    """Return the same by steps of the same Taylor polynomial, optimiser, ball and divisor, every record in each.
 
     Args:
         tables: tables of the owners, in the order of the joint table.
         plan: plan of the job.
     """
     x, y = scaled_rows(tables, plan)
-    if isinstance(plan, LabelledMomentsPlan):
-        found = fit(exact_moments(x, y))
-        return weights_of(plan, found)
     descent = Descent(x.shape[1], plan.params.optimiser, plan.params.learning_rate, plan.params.weight_norm)
     for _ in range(plan.params.iterations):
         u = x @ descent.weights

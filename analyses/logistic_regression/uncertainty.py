@@ -21,7 +21,6 @@ from analyses.second_moments.forecast import (
     OF_RANGE,
     noise_level,
 )
-from analyses.second_moments.forecast import signal_of_regression as signal_of_moments
 from analyses.second_moments.gram_plan import deviation_of, rows_of
 from analyses.second_moments.spectrum import SimulatedNoise, n_draws
 from entropy.stream import KEY_BYTES
@@ -97,14 +96,12 @@ _SPREAD = (
 )
 
 
-def signal(plan: GradientPlan | LabelledMomentsPlan) -> Signal:
-    """Return the noise of the moments beside what rows can come to; or that of all gradients beside theirs.
+def signal_of_gradients(plan: GradientPlan) -> Signal:
+    """Return the noise of all gradients beside what they can come to.
 
     Over all steps an entry of the gradient sums up to at most steps * batch * the largest entry of one record, and its
     noise has the standard deviation sqrt(steps) * that of a step.
     """
-    if isinstance(plan, LabelledMomentsPlan):
-        return signal_of_moments(plan)
     n_steps, batch = plan.mechanism.sampling.n_steps, float(plan.sampling.rate) * rows_of(plan)[1]
     largest = math.isqrt(max(*plan.squared_norm_bounds, plan.constant**2)) * plan.gradient.largest_factor
     unit = float(plan.gradient.opened_units)
@@ -117,7 +114,16 @@ def signal(plan: GradientPlan | LabelledMomentsPlan) -> Signal:
     )
 
 
-def forecast(plan: GradientPlan | LabelledMomentsPlan) -> Forecast:
+def forecast_of_gradients(plan: GradientPlan) -> Forecast:
+    """Say why there is none."""
+    why = (
+        "Errors of weights by gradients depend on the way that the steps take; those of a step's gradient are what the "
+        "privacy report says."
+    )
+    return Forecast(not_forecast=(why,))
+
+
+def forecast(plan: LabelledMomentsPlan) -> Forecast:
     """Return the standard errors of the weights by moments.
 
     For rows x of norm at most 1, S = n v in every feature, v its variance; r, the moments with the label, has noise of
@@ -125,12 +131,6 @@ def forecast(plan: GradientPlan | LabelledMomentsPlan) -> Forecast:
     and chance of variance n v / 4. A weight is 4 r / S: where the label is 1 in half of the rows, that is the slope of
     the log odds in a small predictor.
     """
-    if isinstance(plan, GradientPlan):
-        why = (
-            "Errors of weights by gradients depend on the way that the steps take; those of a step's gradient are what "
-            "the privacy report says."
-        )
-        return Forecast(not_forecast=(why,))
     fewest, most = rows_of(plan)
     c, variance = plan.constant / plan.params.gamma, EVEN_VARIANCE / plan.row_norm**2
     deviation, level = (x / plan.row_norm**2 for x in (deviation_of(plan), noise_level(plan)))

@@ -14,7 +14,7 @@ from analyses.joint_sums.bin_counts import bins_of
 from analyses.joint_sums.bin_estimate import people, subsets
 from analyses.joint_sums.bin_plan import BIN_SENSITIVITY
 from analyses.joint_sums.protocol import ANALYSIS
-from analyses.joint_sums.reference import reference
+from analyses.joint_sums.reference import reference_of_people
 from analyses.run_locally import run_locally
 from dp.cost.composition import composed_epsilon
 from entropy import InsecureTestEntropy
@@ -114,7 +114,7 @@ def _sets(tables):
 def test_a_job_tells_unions_and_intersections_of_any_tables_within_its_errors(parties):
     tables = tables_of(parties)
     run = run_in_virtual_time(run_locally(job_of(parties), tables, entropy_of=_entropy_of))
-    exact = reference(list(tables.values()), run.plan)
+    exact = reference_of_people(list(tables.values()), run.plan)
     assert exact["people"][-1]["union"] == 2500
     assert [one["parties"] for one in run.result["people"]] == [
         [parties[at] for at in of] for of in subsets(len(parties))
