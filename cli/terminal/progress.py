@@ -60,6 +60,7 @@ class StatePrinter:
 
     def show(self, event: EventView) -> None:
         """Print the event if it is a change of state or a notice, now or when the job turns out to be long."""
+        event = _without_reason(event)
         self._begin_s = event.at_s if self._begin_s is None else self._begin_s
         is_notice = _is_notice(event)
         if is_notice or event.state != self._state:
@@ -71,7 +72,7 @@ class StatePrinter:
     def _tell(self) -> None:
         self._is_long = True
         for event in self._held:
-            say(_told(event))
+            say(event.as_text())
         self._held = []
 
 
@@ -99,10 +100,11 @@ class OneLinePrinter:
     ) -> None:
         self._progress.stop()
         if self._last is not None:
-            say(_told(self._last))
+            say(self._last.as_text())
 
     def show(self, event: EventView) -> None:
         """Move the bar, or print a notice."""
+        event = _without_reason(event)
         if _is_notice(event):
             self._progress.console.print(event.as_text(), markup=False, highlight=False, soft_wrap=True)
             return
@@ -118,8 +120,8 @@ class OneLinePrinter:
         )
 
 
-def _told(event: EventView) -> str:
-    return (replace(event, text="") if event.state in ("FAILED", "CANCELLED") else event).as_text()
+def _without_reason(event: EventView) -> EventView:
+    return replace(event, member="", text="") if event.state in ("FAILED", "CANCELLED") else event
 
 
 def _is_notice(event: EventView) -> bool:

@@ -73,8 +73,9 @@ def test_what_was_held_is_told_when_time_passes_or_watching_ends_by_an_error(cap
 
 
 @pytest.mark.parametrize("printer", [StatePrinter, OneLinePrinter])
-def test_why_a_job_failed_is_left_to_what_is_printed_after_its_end(capsys, printer):
-    shown(printer(), [EventView(9.0, "FAILED", "", "", 0, "party bank refused: no such table")])
+@pytest.mark.parametrize("culprit", ["", "bank"])
+def test_why_a_job_failed_is_left_to_what_is_printed_after_its_end(capsys, printer, culprit):
+    shown(printer(), [EventView(9.0, "FAILED", "reading", culprit, 0, "party bank refused: no such table")])
     assert re.findall(r"UTC (.*)", capsys.readouterr().err) == ["FAILED"]
 
 
