@@ -15,6 +15,9 @@ from mpc.secagg.config import MAX_COMPLETE_GRAPH_MEMBERS
 
 MAX_UNITS = 1 << 24
 
+MOST_NAMED = 6
+"""Columns of a party that an error names."""
+
 
 class TableSumParams(SumFields):
     """Parameters of the three analyses.
@@ -73,10 +76,15 @@ def check_schemas(job: Job, schemas: tuple[BlockSchema, ...]) -> None:
     for schema in schemas:
         if len(schema.columns) != len(schemas[0].columns) or not schema.columns:
             raise JobError(
-                f"inputs: {schema.party} brings {len(schema.columns)} columns and {schemas[0].party} brings "
-                f"{len(schemas[0].columns)}; all parties must bring the same number, because columns are added by "
-                "position"
+                f"inputs: {schema.party} brings {_counted(schema)} and {schemas[0].party} brings "
+                f"{_counted(schemas[0])}; all parties must bring the same number, because columns are added by position"
             )
+
+
+def _counted(schema: BlockSchema) -> str:
+    """Return how many columns a party brings and which, so that nobody wonders that a category is several."""
+    names = [column.name for column in schema.columns]
+    return f"{len(names)} columns ({', '.join(names[:MOST_NAMED])}{', ...' if len(names) > MOST_NAMED else ''})"
 
 
 def _check_names(params: TableSumParams, schemas: Sequence[BlockSchema]) -> None:
