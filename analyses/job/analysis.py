@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from typing import Any
 
 from pydantic import ValidationError
@@ -48,6 +49,7 @@ def by_plan(ways: Mapping[type[Plan], Callable[..., Any]]) -> Callable[..., Any]
         ways: class of plans to what is done with them; all take the same arguments, one of which is the plan.
     """
 
+    @wraps(next(iter(ways.values())))
     def chosen(*given: Any) -> Any:
         return ways[next(type(one) for one in given if isinstance(one, Plan))](*given)
 
