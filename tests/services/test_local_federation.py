@@ -56,7 +56,8 @@ def kinds(seed):
     return frame.sample(fraction=1.0, shuffle=True, seed=seed)
 
 
-def test_tables_in_memory_have_kinds_gaps_dates_filters_and_matching(tmp_path):
+def tables_with_kinds(folder):
+    """The same ones, and for each owner one with kinds, gaps, dates or a filter, whose ids are matched."""
     columns = {
         "region": {"kind": "category", "values": ["north", "south"], "others": "other"},
         "smoker": {"kind": "yes/no", "missing": {"value": "no"}},
@@ -66,19 +67,26 @@ def test_tables_in_memory_have_kinds_gaps_dates_filters_and_matching(tmp_path):
 
     def of(seed, *names, **changes):
         chosen = {name: columns[name] for name in names}
-        return Table("people", kinds(seed), rows=(20, 200), columns=chosen, matching=matching, **changes)
+        return Table("kinds", kinds(seed), rows=(20, 200), columns=chosen, matching=matching, **changes)
 
-    path = tmp_path / "shop.csv"
+    path = folder / "shop.csv"
     path.write_text("who;spent\n" + "".join(f"p{i};{i},5\n" for i in range(80)))
     source = {"delimiter": ";", "decimal_comma": True}
-    shop = Table("people", path, {"spent": (0, 100)}, (20, 200), matching=matching, source=source)
-    bank, clinic = of(1, "region", "smoker"), of(2, "smoker", "since")
-    with local_federation({"bank": bank, "clinic": clinic, "shop": shop}) as federation:
-        inputs = {"bank": ("people", ["region", "smoker"]), "clinic": ("people", ["smoker"])}
-        asked = PatternCount(
-            inputs, epsilon=9.0, delta=1e-6, compute=["bank", "clinic", "shop"], matching="revealed", max_rows=200
-        )
-        found = federation.client.run(asked).to_polars()
+    shop = Table("kinds", path, {"spent": (0, 100)}, (20, 200), matching=matching, source=source)
+    first = tables()
+    return {
+        "bank": [first["bank"], of(1, "region", "smoker")],
+        "clinic": [*first["clinic"], of(2, "smoker", "since")],
+        "shop": [first["shop"], shop],
+    }
+
+
+def check_count_of_kinds(federation):
+    inputs = {"bank": ("kinds", ["region", "smoker"]), "clinic": ("kinds", ["smoker"])}
+    asked = PatternCount(
+        inputs, epsilon=9.0, delta=1e-6, compute=["bank", "clinic", "shop"], matching="revealed", max_rows=200
+    )
+    found = federation.client.run(asked).to_polars()
     assert found.columns[:3] == ["bank.region", "bank.smoker", "clinic.smoker"]
     is_counted = (polars.col("region") == "north") & ~polars.col("smoker").fill_null(value=False)
     north = kinds(1).filter(is_counted)["who"]
@@ -110,13 +118,14 @@ def services_of(folder):
 
 
 @pytest.mark.slow  # `test_client_page.py` starts one too, and `no_process_is_left` sees that it ends
-def test_questions_are_answered_and_everything_ends_with_the_block_though_it_raises():
-    with suppress(KeyError), local_federation(tables(), budget=(50.0, 1e-6)) as federation:
+def test_tables_in_memory_are_asked_and_everything_ends_with_the_block_though_it_raises(tmp_path):
+    with suppress(ZeroDivisionError), local_federation(tables_with_kinds(tmp_path), budget=(50.0, 1e-6)) as federation:
         question = PCA(dict.fromkeys(PARTIES, "people"), epsilon=20.0, delta=1e-6, components=1)
         assert federation.client.run(question).components_.shape == (1, 6)
+        check_count_of_kinds(federation)
         assert federation.party_config("bank").exists()
         wait_until(lambda: len(services_of(federation.folder)) == 5)
-        raise KeyError
+        raise ZeroDivisionError
     assert services_of(federation.folder) == []
     assert not federation.folder.exists()
     assert "stopped" in repr(federation)
