@@ -36,7 +36,8 @@ from dp.local_mechanism.wave import Wave, best_half_width
 
 EPSILONS = (0.5, 1.0, 2.0, 2.5)
 N_SHAPE_RUNS = 10
-N_LARGE_RUNS = 2
+N_LARGE_RUNS = 6
+LARGE_EPSILONS = (1.0, 2.5)
 LARGE = "3.2 and 3.4, as many values as [SW20] has"
 SOURCES_N = {TAXI: 2_189_968, INCOME: 2_308_374, WAGES: 178_012}
 W1, KS = "W1", "KS"
@@ -115,15 +116,17 @@ def distances_and_statistics(sample: Sample, quick: bool) -> Iterator[Setting]:
 
 
 def at_the_sources_n(name: str, quick: bool) -> Iterator[Setting]:
-    """Yield the distances of one sample at epsilon 2.5 with as many values as [SW20] has, drawn with replacement."""
+    """Yield the distances of one sample with as many values as [SW20] has, drawn with replacement."""
     found: Errors = {}
     for seed in _runs(N_LARGE_RUNS, quick):
         own, d = SAMPLES[name].values(seed, quick), SAMPLES[name].n_buckets
         n = len(own) if quick else SOURCES_N[name]
         inputs = inputs_of(np.random.default_rng(seed).choice(own, n), d)
-        odds = Odds.of_epsilon(EPSILONS[-1])
-        estimates = methods.from_waves(inputs, d, odds, seed) | methods.from_categories(inputs, d, odds, seed)
-        _add_errors(found, EPSILONS[-1], estimates, share(inputs, d))
+        truth = share(inputs, d)
+        for epsilon in LARGE_EPSILONS:
+            odds = Odds.of_epsilon(epsilon)
+            estimates = methods.from_waves(inputs, d, odds, seed) | methods.from_categories(inputs, d, odds, seed)
+            _add_errors(found, epsilon, estimates, truth)
     for (epsilon, metric), errors in found.items():
         if metric in (W1, KS, QUANTILES):
             yield Setting(LARGE, name, epsilon, metric, _medians(errors))

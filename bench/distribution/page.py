@@ -40,7 +40,7 @@ MEANING = {
     "3.2": "Distances of the estimate from the values' own distribution",
     "3.3": "Mean error of the probability of a range of relative length .1 and .4",
     "3.4": "Errors of mean, variance and deciles",
-    LARGE: f"Values of the samples drawn with replacement; epsilon 2.5, means of {N_LARGE_RUNS} runs",
+    LARGE: f"Values of the samples drawn with replacement; medians of {N_LARGE_RUNS} runs",
     "3.5": "W1 of waves of six shapes at epsilon 1",
     "3.6": "W1 of square waves by their half-width b",
     "3.7": "W1 by the number of buckets, against the values in a grid of 4,096",

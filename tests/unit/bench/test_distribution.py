@@ -87,7 +87,7 @@ def test_settings_of_few_values_name_every_way():
 
 def test_as_many_values_as_the_source_has_show_distances_and_quantiles():
     found = list(at_the_sources_n(WAGES, quick=True))
-    assert {(s.figure, s.epsilon) for s in found} == {(LARGE, 2.5)}
+    assert {(s.figure, s.epsilon) for s in found} == {(LARGE, 1.0), (LARGE, 2.5)}
     assert {s.metric for s in found} == {KS, QUANTILES, W1}
     assert all({EMS, EM, ADMM, *CFO} <= set(s.errors) for s in found)
 
