@@ -30,7 +30,7 @@ OWN_COPIES, TRIANGLES = 4, 5
 
 REST_BYTES = 4_000_000
 
-MATRICES = 10
+MATRICES = 13
 """Matrices of float64 numbers at the coordinator at most: those of draws of the noise, or the result and its text."""
 
 PARTY_S, BYTE_S = 0.045, 1.5e-9
