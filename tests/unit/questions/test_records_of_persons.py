@@ -93,6 +93,17 @@ def test_all_responses_about_a_persons_categories_tell_as_much_as_is_stated_and_
     assert largest == pytest.approx(question.epsilon_of_person, rel=1e-9)
 
 
+def test_each_device_answers_within_the_range_of_its_own_record():
+    """Whichever record stands first: a coordinator that names them in another order asks each device the same."""
+    first, second = {"record": "age", "range": (0, 100)}, {"record": "wage", "range": (-5, 9000)}
+    numbers = {"analysis": "pattern-count", "method": "sign", "buckets": 64}
+    one, other = (survey_question(**numbers | a, others=[b]) for a, b in ((first, second), (second, first)))
+    for record in (first, second):
+        alone, same = (question.about(f"k7qm-{record['record']}") for question in (one, other))
+        assert alone.range == record["range"]
+        assert alone == same
+
+
 def test_a_question_about_one_record_is_that_of_every_device():
     plain = asked()
     assert plain.about("anything") is plain
