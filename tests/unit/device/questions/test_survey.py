@@ -322,6 +322,14 @@ def test_a_fixed_record_answers_about_each_centre_anew(tmp_path):
             assert committed(device) == number
 
 
+def test_a_fixed_record_has_a_response_for_each_grid_and_none_of_another_is_sent():
+    """Cell 7 of one grid is another part of the ranges than cell 7 of the next."""
+    grid = {"method": "grid", "epsilon": 4.0, "cells": (4, 5)}
+    others = [{}, {"second": (0.0, 20.0)}, {"cells": (5, 4)}, {"range": (0.0, 50.0)}]
+    assert len({asked(**grid | other).fixed_digest() for other in others}) == len(others)
+    assert asked(**grid, buckets=64).fixed_digest() == asked(**grid).fixed_digest()
+
+
 # Messages
 
 
