@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from batches import PARTIES, BatchProposal, batch_federation, batch_policy, batch_question, fetched
+from batches import PARTIES, BatchProposal, answer_to, batch_federation, batch_policy, batch_question, fetched
 from deadlines import until
 
 from coordinator.batches import closing
@@ -87,12 +87,11 @@ async def test_the_same_bytes_again_are_taken_and_others_refused(hub):
     batch_id = await asking.opened()
     device = hub.device("d0", 1, 1, 1)
     offered = await fetched(device)
-    asked = questions.AskedBatch.from_json(offered.text)
-    answer = await asyncio.to_thread(device.answer_once, asked, offered.keys)
+    answer = await answer_to(offered, device)
     for _ in range(2):
         await device.client.answer(batch_id, answer)
     twin = replace(device, store=hub.device("twin").store, budget=hub.device("other-twin").budget)
-    other = await asyncio.to_thread(twin.answer_once, asked, offered.keys)
+    other = await answer_to(offered, twin)
     with pytest.raises(AlreadyExistsError, match="has given another answer"):
         await device.client.answer(batch_id, other)
     assert await device.client.fetch(0) is None
@@ -107,9 +106,7 @@ async def test_an_answer_that_was_written_and_not_told_counts_when_it_is_sent_ag
     asking = BatchProposal(hub, batch_question(largest_cohort=2))
     batch_id = await asking.opened()
     device = hub.device("d0", 1, 1, 1)
-    offered = await fetched(device)
-    asked = questions.AskedBatch.from_json(offered.text)
-    answer = await asyncio.to_thread(device.answer_once, asked, offered.keys)
+    answer = await answer_to(await fetched(device), device)
     assert hub.process._batch_store.take([GivenAnswer(1, "d0", answer)]) == [Outcome.TAKEN]
     await hub.answered_by(hub.device("d1", 2, 2, 2))
     assert hub.process._questions["batch"]._open[batch_id].n_answers == 1
@@ -121,9 +118,7 @@ async def test_answers_that_are_no_answers_or_somebody_elses_are_refused_at_once
     asking = BatchProposal(hub, batch_question())
     batch_id = await asking.opened()
     device = hub.device("d0", 1, 1, 1)
-    offered = await fetched(device)
-    asked = questions.AskedBatch.from_json(offered.text)
-    answer = await asyncio.to_thread(device.answer_once, asked, offered.keys)
+    answer = await answer_to(await fetched(device), device)
     stranger = hub.device("d1").client
     with pytest.raises(InvalidRequestError, match=r"not signed by a member"):
         await stranger.answer(batch_id, answer)
@@ -141,9 +136,7 @@ async def test_the_certificate_of_the_connection_is_not_checked_a_second_time_an
     asking = BatchProposal(hub, batch_question(largest_cohort=2))
     batch_id = await asking.opened()
     device = hub.device("d0", 1, 1, 1)
-    offered = await fetched(device)
-    asked = questions.AskedBatch.from_json(offered.text)
-    answer = await asyncio.to_thread(device.answer_once, asked, offered.keys)
+    answer = await answer_to(await fetched(device), device)
     checked = []
     signer = StatementCheck.signer
     monkeypatch.setattr(StatementCheck, "signer", lambda *of: checked.append(of[-1]) or signer(*of))
@@ -456,10 +449,9 @@ async def test_a_device_that_is_stopped_before_it_has_sent_sends_the_same_bytes_
     batch_id = await asking.opened()
     device = hub.device("d0", 1, 1, 1)
     offered = await fetched(device)
-    asked = questions.AskedBatch.from_json(offered.text)
-    body = await asyncio.to_thread(device.answer_once, asked, offered.keys)
+    body = await answer_to(offered, device)
     again: BatchDevice = replace(device, records={})  # as after a restart, whatever became of its record
-    assert await asyncio.to_thread(again.answer_once, asked, offered.keys) == body
+    assert await answer_to(offered, again) == body
     await again.client.answer(batch_id, body)
     await hub.answered_by(hub.device("d1", 1, 1, 1))
     assert (await asking.result())["sum"] == [2.0, 2.0, 2.0]

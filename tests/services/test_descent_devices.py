@@ -15,7 +15,15 @@ from factor_devices import (
     made_up_records,
     rounds_in,
 )
-from factor_members import Deceived, GoneAfter, StoppedBefore, answering, other_value, start_all
+from factor_members import (
+    Deceived,
+    GoneAfter,
+    StoppedBefore,
+    answering,
+    other_value,
+    standings_before_messages,
+    start_all,
+)
 from sum_federation import answer_of, sum_federation
 
 from analyses.matrix_factorization.jobs.earlier import digest_of_model
@@ -140,20 +148,7 @@ async def test_a_device_that_is_sent_another_model_leaves_before_its_coin_is_thr
 
 async def test_what_the_series_costs_is_held_before_the_first_message_and_paid_before_each_vector(tmp_path):
     async with sum_federation(tmp_path) as federation:
-        records = made_up_records(federation.names)
-        await start_all(federation, records, without=("walker-1",))
-        device = await answering(federation, "walker-1", records["walker-1"])
-        seen = []
-        answer = device.client.answer
-
-        async def note(message):
-            seen.append((type(message).__name__, *paid(device)))
-            await answer(message)
-
-        device.client.answer = note
-        federation.start(device)
-        answer_of((await ask_factors(federation, descent_question()))[-1])
-        assert [one for one in seen if one[0] in ("Advertisement", "MaskedInput")] == [
+        assert await standings_before_messages(federation, descent_question()) == [
             ("Advertisement", 0, 2),
             ("MaskedInput", 1, 1),
             ("Advertisement", 1, 1),

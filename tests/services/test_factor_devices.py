@@ -16,7 +16,15 @@ from factor_devices import (
     made_up_records,
     rounds_in,
 )
-from factor_members import Deceived, GoneAfter, StoppedBefore, answering, other_value, start_all
+from factor_members import (
+    Deceived,
+    GoneAfter,
+    StoppedBefore,
+    answering,
+    other_value,
+    standings_before_messages,
+    start_all,
+)
 from sum_federation import answer_of, reason_of, sum_federation
 
 from analyses.matrix_factorization.devices.planned import rounds_of
@@ -191,25 +199,9 @@ async def test_no_vector_leaves_anybody_where_a_coordinator_sends_one_member_ano
     assert capsys.readouterr().out.count("has signed a public input that differs from ours") == 5
 
 
-async def test_all_rounds_are_held_before_the_first_message_and_each_is_committed_before_its_vector(
-    tmp_path, monkeypatch
-):
+async def test_all_rounds_are_held_before_the_first_message_and_each_is_committed_before_its_vector(tmp_path):
     async with sum_federation(tmp_path) as federation:
-        records = made_up_records(federation.names)
-        await start_all(federation, records, without=("walker-1",))
-        device = await answering(federation, "walker-1", records["walker-1"])
-        seen = []
-        answer = device.client.answer
-
-        async def note(message):
-            standing = device.budget.standing()
-            seen.append((type(message).__name__, standing["committed_jobs"], standing["reserved_jobs"]))
-            await answer(message)
-
-        device.client.answer = note
-        federation.start(device)
-        answer_of((await ask_factors(federation, factor_question()))[-1])
-        assert [one for one in seen if one[0] in ("Advertisement", "MaskedInput")] == [
+        assert await standings_before_messages(federation, factor_question()) == [
             ("Advertisement", 0, 3),
             ("MaskedInput", 1, 2),
             ("Advertisement", 1, 2),

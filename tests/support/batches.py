@@ -258,6 +258,11 @@ async def fetched(device: BatchDevice) -> OfferedQuestion:
     return found
 
 
+async def answer_to(offered: OfferedQuestion, device: BatchDevice) -> bytes:
+    """The answer of a device to a question, which it keeps and does not send."""
+    return await asyncio.to_thread(device.answer_once, AskedBatch.from_json(offered.text), offered.keys)
+
+
 def party_config(folder: Path, name: str, addresses, rules, names=PARTIES) -> PartyConfig:
     return PartyConfig.model_validate(
         {

@@ -3,7 +3,8 @@
 import asyncio
 from dataclasses import replace
 
-from factor_devices import with_ratings
+from factor_devices import ask_factors, made_up_records, with_ratings
+from sum_federation import answer_of
 
 from device.journal import SqliteSampleJournal
 from mpc.secagg.messages import MaskedInput
@@ -26,6 +27,24 @@ async def answering(federation, name, record, **changes):
     samples = SqliteSampleJournal(federation.folder / name / "samples.sqlite")
     federation.stack.callback(samples.close)
     return with_ratings(device, record, federation.folder / name, samples=samples)
+
+
+async def standings_before_messages(federation, question):
+    """What walker-1 has paid and holds before each message of a series that ends well: kind, committed and reserved."""
+    records = made_up_records(federation.names)
+    await start_all(federation, records, without=("walker-1",))
+    device = await answering(federation, "walker-1", records["walker-1"])
+    seen, answer = [], device.client.answer
+
+    async def note(message):
+        standing = device.budget.standing()
+        seen.append((type(message).__name__, standing["committed_jobs"], standing["reserved_jobs"]))
+        await answer(message)
+
+    device.client.answer = note
+    federation.start(device)
+    answer_of((await ask_factors(federation, question))[-1])
+    return [one for one in seen if one[0] in ("Advertisement", "MaskedInput")]
 
 
 class StoppedBefore:

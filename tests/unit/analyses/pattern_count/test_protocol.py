@@ -4,17 +4,16 @@ from itertools import product
 import numpy as np
 import pytest
 from job_builders import PARTIES
+from reproducible_runs import run
 
 from analyses.job.job import Job, JobError
 from analyses.job.schema import BlockSchema, ColumnSchema, Table, digest_of_ids
 from analyses.pattern_count import products as pattern_products
 from analyses.pattern_count import protocol as pattern_count
 from analyses.pattern_count.plan import CELL_SENSITIVITY
-from analyses.run_locally import local_network, run_plan
 from bench.datasets.bundled import read
 from dp.cost.accounting import Adjacency
 from dp.cost.events.sampled_bits import SampledBitsDpEvent
-from entropy import InsecureTestEntropy
 from mpc.protocol.equality import UnequalValuesError
 from mpc.protocol.session import COORDINATOR
 
@@ -55,12 +54,6 @@ def checked_plan_for(tables, **asked):
     """As services plan: an infeasible job is refused."""
     made = plan_for(tables, **asked)
     return pattern_count.ANALYSIS.plan(made.job, made.schemas)
-
-
-async def run(plan, tables, seed="member", *, with_coordinator=True):
-    network = local_network(plan, entropy_of=lambda m: InsecureTestEntropy(f"{seed} {m}"))
-    absent = () if with_coordinator else (COORDINATOR,)
-    return (await run_plan(plan, tables, network, absent=absent)).ends, network
 
 
 def exact(plan, tables):
