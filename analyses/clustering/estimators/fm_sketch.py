@@ -48,7 +48,6 @@ from analyses.job.releases import PlannedRelease
 from analyses.rows.own_values import CountsFailures, zeros_instead
 from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
-from dp.cost.report import privacy_report
 from dp.cost.views import UNIT_AGAINST_COORDINATOR, VIEWS
 from dp.mechanism.cardinality import HIGHEST, Levels, PartitionSketch, calibrate_sketch
 from dp.mechanism.valid_counts import valid_counts
@@ -170,15 +169,12 @@ class SketchEstimator(MembershipEstimator):
     def report(self, delta: float) -> dict[str, Any]:
         """See `MembershipEstimator.report`. The coalition's epsilon is None: there is none."""
         grid, sketch, groups = self.grid, self.sketch, self.groups
-        found = privacy_report(
+        found = self._reported(
+            delta,
             mechanism=f"{sketch.n_sketches} cardinality sketches of the {grid.k_local} clusters of each owner for each "
             f"of {len(groups)} keys, with {sketch.own_phantoms} phantom rows per cluster and {sketch.shared_phantoms} "
             f"per cell that {len(groups[0])} owners share",
             sensitivity="a record enters one cluster of each owner, with the same hash",
-            n_parties=grid.n_parties,
-            colluding=grid.colluding,
-            delta=delta,
-            events={view: self.events(view) for view in VIEWS},
             noise=dict.fromkeys(VIEWS, "the hash keys, and so everybody's hashes, are unknown"),
             parameters={
                 "estimator": self.options.estimator,

@@ -32,7 +32,6 @@ from dp.cost.accounting import Adjacency
 from dp.cost.calibrate import Ladder, least_noise
 from dp.cost.composition import composed_epsilon
 from dp.cost.events.discrete_laplace import DiscreteLaplaceDpEvent
-from dp.cost.report import privacy_report
 from dp.cost.views import ADJACENCY, VIEWS, View
 from dp.draw.noise import MAX_SCALE, sample_discrete_laplace
 from dp.mechanism.valid_counts import valid_counts
@@ -105,14 +104,11 @@ class IndependentEstimator(MembershipEstimator):
     def report(self, delta: float) -> dict[str, Any]:
         """See `MembershipEstimator.report`."""
         grid = self.grid
-        return privacy_report(
+        return self._reported(
+            delta,
             mechanism=f"sizes of the {grid.k_local} clusters of each of {len(grid.owners)} owners plus discrete "
             "Laplace noise",
             sensitivity="of the sizes of one owner: 1-norm 1 (add_or_remove_one) and 2 (replace_one)",
-            n_parties=grid.n_parties,
-            colluding=grid.colluding,
-            delta=delta,
-            events={view: self.events(view) for view in VIEWS},
             noise=dict.fromkeys(VIEWS, f"discrete Laplace noise of scale {self.scale} in each size"),
             parameters={"scale": self.scale},
         )

@@ -40,8 +40,6 @@ from analyses.rows.own_values import CountsFailures, zeros_instead
 from analyses.rows.slots import MAX_SLOTS, place_rows
 from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
-from dp.cost.report import privacy_report
-from dp.cost.views import VIEWS
 from dp.mechanism.hashing import MAX_BUCKETS, LocalHashing
 from dp.mechanism.response import RandomizedResponse
 from mpc.errors import PeerViolationError
@@ -117,14 +115,11 @@ class LdpEstimator(MembershipEstimator):
         """See `MembershipEstimator.report`."""
         grid, response = self.grid, self.response
         how = f"local hashing to {self.n_buckets} buckets" if self.n_buckets else "direct reports"
-        return privacy_report(
+        return self._reported(
+            delta,
             mechanism=f"a report by randomized response ({how}) of each of {len(grid.owners)} owners about each of "
             f"{grid.max_rows} slots, the truth with probability {float(response.truthful):.6g}",
             sensitivity="a record changes one choice of each owner",
-            n_parties=grid.n_parties,
-            colluding=grid.colluding,
-            delta=delta,
-            events={view: self.events(view) for view in VIEWS},
             noise={
                 "coordinator": "which reports are true, and the rows' places, are unknown",
                 "coalition": "which reports of the other owners are true is unknown",

@@ -23,7 +23,8 @@ from analyses.rows.own_values import CountsFailures
 from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.events.event import PrivacyEvent
-from dp.cost.views import UNIT, View
+from dp.cost.report import privacy_report
+from dp.cost.views import UNIT, VIEWS, View
 from dp.mechanism.valid_counts import valid_counts
 from mpc.arithmetic.field import ResidueField
 from mpc.protocol.exchange import ShareExchange
@@ -121,6 +122,16 @@ class MembershipEstimator(PublicModel, ABC):
     @abstractmethod
     def report(self, delta: float) -> dict[str, Any]:
         """Return mechanism, sensitivity and noise as plain JSON data; public."""
+
+    def _reported(self, delta: float, **words: Any) -> dict[str, Any]:
+        """Return the report of what all members of the grid draw, with words of an estimator: `privacy_report`."""
+        return privacy_report(
+            n_parties=self.grid.n_parties,
+            colluding=self.grid.colluding,
+            delta=delta,
+            events={view: self.events(view) for view in VIEWS},
+            **words,
+        )
 
     @abstractmethod
     def count_deviation(self, n_rows: int) -> float:

@@ -39,8 +39,6 @@ from analyses.rows.traffic import JointTraffic
 from analyses.second_moments.spectrum import SimulatedNoise
 from dp.cost.composition import composed_epsilon
 from dp.cost.losses.sampled_bits import MAX_BITS
-from dp.cost.report import privacy_report
-from dp.cost.views import VIEWS
 from dp.mechanism.bits import BIAS_UNIT, RandomizedBits
 from dp.mechanism.valid_counts import valid_counts
 from mpc.protocol.exchange import ShareExchange
@@ -111,14 +109,11 @@ class PatternEstimator(MembershipEstimator):
     def report(self, delta: float) -> dict[str, Any]:
         """See `MembershipEstimator.report`."""
         grid, reports = self.grid, self.reports
-        return privacy_report(
+        return self._reported(
+            delta,
             mechanism=f"a bit of each of {len(grid.owners)} owners about each of its clusters in {reports.n_reported} "
             f"of {reports.n_slots} slots, true with probability {float(reports.bits.truthful):.6g}",
             sensitivity="a record sets one bit per owner (add_or_remove_one), or moves it (replace_one)",
-            n_parties=grid.n_parties,
-            colluding=grid.colluding,
-            delta=delta,
-            events={view: self.events(view) for view in VIEWS},
             noise={
                 "coordinator": "all flips of bits, and the rows' places, are unknown",
                 "coalition": "flips of the other owners' bits are unknown",
