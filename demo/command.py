@@ -159,6 +159,13 @@ def matching(
         print_result(output, asdict(outcome), text_of(outcome))
 
 
+def _tell(output: Format, outcome: Any, seed: int, text: str, *, is_right: bool) -> None:
+    """Print what a demo of devices came to; ends the program with its exit code where that is not as it must be."""
+    print_result(output, asdict(outcome) | {"seed": seed}, text)
+    if not is_right:
+        raise typer.Exit(ExitCode.FAILED)
+
+
 def _seed_or_random(seed: int | None) -> int:
     return time.time_ns() % (1 << 32) if seed is None else seed
 
@@ -180,9 +187,7 @@ def masked_sum(
             fail("--killed: more than half of the devices must live, or their sum is not opened", ExitCode.USAGE)
         drawn = _seed_or_random(seed)
         outcome = run_demo(stack, working_folder(stack, keep), devices, killed, drawn)
-        print_result(output, asdict(outcome) | {"seed": drawn}, text_of(outcome))
-        if not outcome.is_exact:
-            raise typer.Exit(ExitCode.FAILED)
+        _tell(output, outcome, drawn, text_of(outcome), is_right=outcome.is_exact)
 
 
 @demo_app.command("survey")
@@ -202,9 +207,7 @@ def survey(
             fail("--killed: there are not so many devices", ExitCode.USAGE)
         drawn = _seed_or_random(seed)
         outcome = run_demo(stack, working_folder(stack, keep), devices, killed, drawn)
-        print_result(output, asdict(outcome) | {"seed": drawn}, text_of(outcome))
-        if not outcome.is_one_each:
-            raise typer.Exit(ExitCode.FAILED)
+        _tell(output, outcome, drawn, text_of(outcome), is_right=outcome.is_one_each)
 
 
 @demo_app.command("factor-devices")
@@ -232,6 +235,4 @@ def factor_devices(
             fail("--again: a question of the form sgd starts from no earlier answer", ExitCode.USAGE)
         drawn = _seed_or_random(seed)
         outcome = run_demo(stack, working_folder(stack, keep), devices, killed, drawn, form, again=again)
-        print_result(output, asdict(outcome) | {"seed": drawn}, text_of(outcome))
-        if not outcome.is_consistent:
-            raise typer.Exit(ExitCode.FAILED)
+        _tell(output, outcome, drawn, text_of(outcome), is_right=outcome.is_consistent)
