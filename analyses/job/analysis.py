@@ -193,11 +193,6 @@ class Analysis:
         """Return whether row i of all tables is about the same person in a job."""
         return self.joins and all(job.parameters.get(name) is None for name in self.apart)
 
-    @property
-    def examples(self) -> tuple[str, ...]:
-        """The files in `examples/` with a job of each name."""
-        return tuple(f"{name}.toml" for name in self.names)
-
     def renamed(self, job: Job) -> tuple[Job, list[str]]:
         """Return a job whose parameters have their names here, and a note on each that had another one.
 

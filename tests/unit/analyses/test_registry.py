@@ -56,8 +56,7 @@ def test_every_analysis_has_a_page_and_a_demo(analysis):
 
 @pytest.mark.parametrize("name", ANALYSES)
 def test_every_analysis_has_an_example_that_can_be_planned(name, data):
-    (file,) = [example for example in ANALYSES[name].examples if example == f"{name}.toml"]
-    job = Job.from_toml((REPOSITORY / "examples" / file).read_text(encoding="utf-8"))
+    job = Job.from_toml((REPOSITORY / "examples" / f"{name}.toml").read_text(encoding="utf-8"))
     assert job.analysis == name
     ANALYSES[name].check_parameters(job)
     parties = data[job.inputs[0].table]
@@ -143,3 +142,9 @@ def test_the_jobs_of_the_registry_are_jobs_of_examples_too():
 
 def examples_of_jobs():
     return [path for path in (REPOSITORY / "examples").glob("*.toml") if "[[inputs]]" in path.read_text()]
+
+
+@pytest.mark.parametrize("path", examples_of_jobs(), ids=lambda path: path.stem)
+def test_every_example_of_a_job_has_parameters_that_its_analysis_takes(path):
+    job = Job.from_toml(path.read_text(encoding="utf-8"))
+    ANALYSES[job.analysis].check_parameters(job)
