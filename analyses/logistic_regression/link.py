@@ -179,7 +179,7 @@ def fit_centred(moments: CentredLabel, noise_level: float, ridge: float | None =
         odds = float(np.log(mean_label / (1 - mean_label)))
         return LogisticFit(np.zeros(n), odds, used, float(values[0]), mean_label, odds, 0.0, label_variance, _NOTHING)
     slope, centre = calibrated(variance, covariance, mean_label)
-    weights = slope * b
+    weights: Floats = slope * b
     note = ""
     if n_rows * covariance < _CLEAR * np.sqrt(2) * float(np.linalg.norm(inverse * of_nothing)):
         note = _HARDLY
