@@ -159,8 +159,8 @@ def test_a_password_is_read_again_at_sighup_and_a_wrong_one_ends_a_job_before_an
     try:
         done = run_job(deployment, tmp_path)
         assert done.returncode != 0
-        assert "our proxy demands a user and a password, and does not accept ours" in done.stderr
-        assert "proxy-refuses-us" in done.stderr
+        assert "our proxy demands a user and a password, and does not accept ours" in done.stdout
+        assert "proxy-refuses-us" in done.stdout
         code, found, text = doctor(deployment.config_path("bank"))
         assert code == 1
         failed = [check for check in found["checks"] if check["outcome"] == "failed"]
