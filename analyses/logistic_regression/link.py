@@ -163,7 +163,7 @@ def fit_centred(moments: CentredLabel, noise_level: float, ridge: float | None =
     inverse = _inverse(np.maximum(values, 0.0), used)
     if values[0] > 0 and inverse.all():  # their eigenvectors would take five times as long
         lifted = a + used * np.eye(n)
-        b = np.linalg.solve(lifted, r)
+        b = np.asarray(np.linalg.solve(lifted, r), dtype=np.float64)
         bent = float(b @ np.linalg.solve(lifted, b))
     else:
         vectors = np.linalg.eigh(a)[1]
