@@ -86,7 +86,7 @@ def bad_ring_bound(n, corrupt, found):
     return opened + Fraction(n * (n - k - 1) * both_runs, 2 * ways)
 
 
-@pytest.mark.parametrize("n", [129, 300, 1000, 2000])
+@pytest.mark.parametrize("n", [129, 300, 1000])
 @pytest.mark.parametrize(("corrupt", "dropouts"), [(0, 0), (5, 5), (10, 10), (20, 10), (10, 30)])
 def test_a_coordinator_that_tries_2_to_the_40_rings_finds_a_bad_one_with_probability_2_to_the_minus_40(
     n, corrupt, dropouts
