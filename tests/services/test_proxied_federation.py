@@ -200,7 +200,7 @@ def test_a_member_that_is_gone_is_told_from_a_proxy_that_is(deployment, tmp_path
     try:
         done = run_job(deployment, tmp_path)
         assert done.returncode != 0
-        assert "our proxy does not reach it" in done.stderr
+        assert "our proxy does not reach it" in done.stdout
         _, found, _ = doctor(deployment.config_path("bank"))
         failed = {check["name"]: check["found"] for check in found["checks"] if check["outcome"] == "failed"}
         assert list(failed) == ["reach telco"]
