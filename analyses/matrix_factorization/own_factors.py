@@ -47,7 +47,7 @@ ALONE: Whose = "alone"
 
 TENTHS = 10
 MOST_TENTHS = 5
-"""Of so many parts of a party's ratings, as many are left out at most, one at a time."""
+"""Number of parts of a party's ratings, and how many of them are left out at most, one at a time."""
 
 ENOUGH_LEFT_OUT = 1 << 15
 """Where fewer tenths come to so many ratings, fewer are left out: work does not grow by them where ratings are many."""
@@ -175,7 +175,7 @@ class Choice:
         shape: the model's shape.
         errors: mean squared error of the left-out ratings, by `whose`; empty where none was left out.
         n_left_out: number of ratings that were left out, each once.
-        standard_error: of the difference of the errors; 0 for a party that joins nobody.
+        standard_error: deviation of the difference of the errors; 0 for a party that joins nobody.
         has_factor_priors: whether priors are about factors, too, and set their scale.
         fitted: the model, fitted to all own ratings; rounded, as JSON data holds it.
     """
