@@ -2,9 +2,9 @@
 
 Sixteen owners with four local clusters each have 4^16 cells, but 120 tables of pairs with 16 counts each. The model
 says that a row is in one of a few classes, and that within a class the memberships at different owners are independent
-[Goodman74]. The model's tables of pairs are sums over the classes; the classes are fitted to the noisy tables, and
-cells are drawn from the fitted model. Noisy counts are released already, so all of this is post-processing without
-privacy cost.
+[Goodman74]. The model's tables of pairs are sums over the classes; noise is shrunk out of the noisy tables, the classes
+are fitted to them, and cells are drawn from the fitted model. Noisy counts are released already, so all of this is
+post-processing without privacy cost.
 """
 
 from collections.abc import Mapping
@@ -60,21 +60,59 @@ class LatentClasses:
         return Cells(np.stack(places, axis=1), np.full(CELLS, n_rows / CELLS), n_local)
 
 
-def cells_of_pairs(pairs: Mapping[Pair, Floats], n_owners: int, n_rows: float, choices: Choices) -> Cells:
+def cells_of_pairs(
+    pairs: Mapping[Pair, Floats], n_owners: int, n_rows: float, deviation: float, choices: Choices
+) -> Cells:
     """Return cells that agree with noisy counts of pairs, by the model that is fitted to them.
 
     Args:
         pairs: (l, m), l < m, to the noisy counts of owners l and m, shape (k', k'); every two of at least three owners.
         n_owners: S.
         n_rows: sum of the weights; where it is not positive all weights are 0.
+        deviation: standard deviation of the noise of a count, in rows; public.
         choices: that protect nothing.
     """
     n_local = len(next(iter(pairs.values())))
     shares = np.zeros((n_owners, n_local, n_owners, n_local))
-    for (one, other), counts in pairs.items():
-        share = valid_counts(counts, n_rows) / n_rows if n_rows > 0 else np.full(counts.shape, counts.size**-1.0)
+    for (one, other), share in shrunk_shares(pairs, n_owners, n_rows, deviation).items():
         shares[one, :, other], shares[other, :, one] = share, share.T
     return fitted(shares, choices).draw(max(n_rows, 0.0), choices)
+
+
+def shrunk_shares(pairs: Mapping[Pair, Floats], n_owners: int, n_rows: float, deviation: float) -> dict[Pair, Floats]:
+    """Return the shares of rows in each table of pairs, with less of the noise in them than the counts have.
+
+    A local cluster is counted in the tables of all S - 1 other owners, so the mean of these counts is far less off than
+    a cell. By sizes alone a table would be that of independent owners. The difference D of the noisy table from that
+    has about k'^2 sigma^2 of its squares from noise, so it is multiplied by 1 - (k'^2 - 2) sigma^2 / |D|^2, or 0: the
+    estimator of James and Stein [JamesStein61]. Its mean squared error is less than the noisy table's, whatever the
+    true one is, where the table that it shrinks to is given. Without it what `valid_counts` leaves of noise in cells
+    that are almost empty adds up to rows in small local clusters, far from all others.
+
+    Args:
+        pairs: see `cells_of_pairs`.
+        n_owners: S.
+        n_rows: of each table.
+        deviation: sigma.
+
+    Returns:
+        for each pair shares of sum 1, shape (k', k'), even ones where `n_rows` is not positive.
+    """
+    if n_rows <= 0:
+        return {pair: np.full(counts.shape, counts.size**-1.0) for pair, counts in pairs.items()}
+    sums: list[list[Floats]] = [[] for _ in range(n_owners)]
+    for (one, other), counts in pairs.items():
+        sums[one].append(counts.sum(axis=1))
+        sums[other].append(counts.sum(axis=0))
+    sizes = [valid_counts(np.mean(of_owner, axis=0), n_rows) for of_owner in sums]
+    found = {}
+    for (one, other), counts in pairs.items():
+        independent = np.outer(sizes[one], sizes[other]) / n_rows
+        differs = counts - independent
+        of_noise = (counts.size - 2) * deviation**2
+        kept = max(0.0, 1 - of_noise / max(float(np.square(differs).sum()), _LEAST))
+        found[one, other] = valid_counts(independent + kept * differs, n_rows) / n_rows
+    return found
 
 
 def fitted(shares: Floats, choices: Choices, n_classes: int = CLASSES) -> LatentClasses:

@@ -246,18 +246,21 @@ class MpcEstimator(MembershipEstimator):
         if not self.is_by_classes:
             return await super().weighted_cells(exchange)
         tables = (await self._opened(exchange)).reshape(-1, self.grid.k_local, self.grid.k_local)
-        pairs, choices = dict(zip(_pairs(self.grid), tables, strict=True)), Choices.of_key(_KEY)
-        return await exchange.session.compute(cells_of_pairs, pairs, self.grid.n_owners, _rows_of(tables), choices)
+        return await exchange.session.compute(self._cells_of, dict(zip(_pairs(self.grid), tables, strict=True)))
+
+    def _cells_of(self, pairs: Mapping[Pair, NDArray[np.float64]]) -> Cells:
+        n_rows, choices = _rows_of(list(pairs.values())), Choices.of_key(_KEY)
+        return cells_of_pairs(pairs, self.grid.n_owners, n_rows, self.cell_deviation, choices)
 
     def redrawn_cells(self, cells: Cells, simulated: SimulatedNoise) -> Iterator[Cells]:
         """See `MembershipEstimator.redrawn_cells`."""
         if not self.is_by_classes:
             yield from super().redrawn_cells(cells, simulated)
             return
-        pairs, choices, n_owners = cells.pairs(), Choices.of_key(_KEY), self.grid.n_owners
+        pairs, deviation = cells.pairs(), self.cell_deviation
         while True:
-            noisy = {p: counts + self.cell_deviation * simulated.normal(*counts.shape) for p, counts in pairs.items()}
-            yield cells_of_pairs(noisy, n_owners, _rows_of(list(noisy.values())), choices)
+            noisy = {pair: counts + deviation * simulated.normal(*counts.shape) for pair, counts in pairs.items()}
+            yield self._cells_of(noisy)
 
     def redrawn(self, weights: GridWeights, simulated: SimulatedNoise) -> Iterator[GridWeights]:
         """See `MembershipEstimator.redrawn`."""
