@@ -246,9 +246,10 @@ class MpcEstimator(MembershipEstimator):
         if not self.is_by_classes:
             return await super().weighted_cells(exchange)
         tables = (await self._opened(exchange)).reshape(-1, self.grid.k_local, self.grid.k_local)
-        return await exchange.session.compute(self._cells_of, dict(zip(_pairs(self.grid), tables, strict=True)))
+        return await exchange.session.compute(self.cells_of, dict(zip(_pairs(self.grid), tables, strict=True)))
 
-    def _cells_of(self, pairs: Mapping[Pair, NDArray[np.float64]]) -> Cells:
+    def cells_of(self, pairs: Mapping[Pair, NDArray[np.float64]]) -> Cells:
+        """Return the cells of noisy counts of pairs by the model (`is_by_classes`)."""
         n_rows, choices = _rows_of(list(pairs.values())), Choices.of_key(_KEY)
         return cells_of_pairs(pairs, self.grid.n_owners, n_rows, self.cell_deviation, choices)
 
@@ -260,7 +261,7 @@ class MpcEstimator(MembershipEstimator):
         pairs, deviation = cells.pairs(), self.cell_deviation
         while True:
             noisy = {pair: counts + deviation * simulated.normal(*counts.shape) for pair, counts in pairs.items()}
-            yield self._cells_of(noisy)
+            yield self.cells_of(noisy)
 
     def redrawn(self, weights: GridWeights, simulated: SimulatedNoise) -> Iterator[GridWeights]:
         """See `MembershipEstimator.redrawn`."""

@@ -6,6 +6,8 @@ import pytest
 from analyses.clustering.estimators import latent_classes
 from analyses.clustering.estimators.cells import Cells
 from analyses.clustering.estimators.latent_classes import CELLS, cells_of_pairs, fitted, shrunk_shares
+from analyses.clustering.estimators.membership import MembershipGrid
+from analyses.clustering.estimators.mpc import MpcEstimator
 from analyses.clustering.weighted_clustering import Choices
 from dp.mechanism.valid_counts import valid_counts
 
@@ -96,6 +98,15 @@ def test_little_noise_adds_up_to_rows_in_small_local_clusters():
     assert 0.005 < (found.places >= 2).mean() < 0.0165
     unshrunk = [valid_counts(counts, N_ROWS) for counts in pairs.values()]
     assert np.mean([counts[2:].sum() for counts in unshrunk]) > 0.018 * N_ROWS
+
+
+def test_a_counting_shrinks_its_tables_by_the_noise_of_all_parties_together():
+    members = tuple(range(1, 17))
+    grid = MembershipGrid(owners=members, members=members, n_parties=16, colluding=1, k_local=6, max_rows=N_ROWS)
+    counting = MpcEstimator(grid=grid, cells="pairs", party_mu=45_000)
+    assert counting.cell_deviation == pytest.approx(75.0)
+    found = counting.cells_of(noisy_pairs(uneven_rows(), 6, 75.0))
+    assert 0.005 < (found.places >= 2).mean() < 0.0165
 
 
 def test_shrunk_shares_err_less_than_valid_counts_and_are_exact_without_noise():
