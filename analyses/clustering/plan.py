@@ -57,7 +57,7 @@ DEVIATIONS_OF_A_PAIR = 4
 
 Finer local clusters lose less within cells and more by noise. With 8 and 16 owners of loans (Lending Club) and of
 letters, at epsilon .25 and 1, the k' of least loss was within one of this rule's, or the two losses were within .01 of
-each other. With 16 owners of other loans (Home Credit) k' = 3 loses a tenth less than the 6 of this rule."""
+each other."""
 
 
 class ClusteringParams(JointRowsParams):

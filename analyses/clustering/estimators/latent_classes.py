@@ -92,7 +92,7 @@ def shrunk_shares(pairs: Mapping[Pair, Floats], n_owners: int, n_rows: float, de
     Args:
         pairs: see `cells_of_pairs`.
         n_owners: S.
-        n_rows: of each table.
+        n_rows: sum of each table.
         deviation: sigma.
 
     Returns:
