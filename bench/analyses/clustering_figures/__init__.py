@@ -16,6 +16,7 @@ def parts() -> dict[str, Callable[[bool], Iterator[Row]]]:
     return {
         "uneven splits": ends.uneven,
         **{f"{n} owners": partial(ends.owners, n) for n in (2, 4, 8, 16)},
+        **{f"{n} owners, rivals": partial(ends.rivals_of_many, n) for n in (8, 16)},
         **{f"private parts, {name}": partial(ends.components, name) for name in names[:3]},
         **{f"local clusters, {name}": partial(ends.local_clusters, name) for name in names},
         "other k": ends.other_k,

@@ -26,6 +26,9 @@ from entropy import SystemEntropy
 
 LOSS = METRICS[2]
 RUNS = 2
+RIVALS_BESIDE = 4
+"""Owners up to which rivals stand in the row of ours; with more they take minutes, and have a part of their own."""
+
 IND, LDP = "independent", "ldp"
 UNEVEN, OWNERS, COMPONENTS = "figure 5, uneven splits", "figure 6, number of owners", "figures 8 and 11, private parts"
 SWEEP, CLUSTERS, RIVALS = "figures 9 and 12, local clusters", "other numbers of clusters", "central rivals"
@@ -47,10 +50,10 @@ def _table(name: str, quick: bool) -> ClusterTable:
     return TABLES[name]().first(QUICK_ROWS) if quick else TABLES[name]()
 
 
-def _row(of: Comparison, analysis: str, epsilon: float, where: str, note: str = "", *, sketches: bool = True) -> Row:
+def _row(of: Comparison, analysis: str, epsilon: float, where: str, note: str = "") -> Row:
     """Return the losses of the paper's way, its rivals, and ours."""
     found = {name: of.counted(name, epsilon) for name in ("mpc", IND, LDP)}
-    paper = of.counted("fm-sketch", epsilon, ACCEPTED) if sketches else None
+    paper = of.counted("fm-sketch", epsilon, ACCEPTED)
     return Row(
         analysis=analysis,
         dataset=where,
@@ -76,13 +79,36 @@ def uneven(quick: bool) -> Iterator[Row]:
 
 
 def owners(n: int, quick: bool) -> Iterator[Row]:
-    """Yield the losses of so many owners of the 16 columns of loans and letters; sketches up to four owners."""
+    """Yield the losses of so many owners of the 16 columns of loans and letters; of more than four ours alone."""
+    for comparison, epsilon in _of_owners(n, RUNS if n <= RIVALS_BESIDE else 1, quick):
+        note = f"; k' = {plan_of(comparison.tables, epsilon).k_local} by the rule"
+        if n <= RIVALS_BESIDE:
+            yield _row(comparison, OWNERS, epsilon, comparison.name, note)
+        elif (ours := comparison.counted("mpc", epsilon)) is not None:
+            yield Row(
+                analysis=OWNERS,
+                dataset=comparison.name,
+                epsilon=epsilon,
+                metric=LOSS,
+                mpc=ours.loss,
+                non_private=comparison.non_private.loss,
+                mpc_spent=ours.spent,
+                note=f"medians of {comparison.runs}{note}",
+            )
+
+
+def rivals_of_many(n: int, quick: bool) -> Iterator[Row]:
+    """Yield the losses of the source's rivals with so many owners, of one job each, as the whole grid is held."""
+    for of, epsilon in _of_owners(n, 1, quick):
+        found = {name: one.loss for name in (IND, LDP) if (one := of.counted(name, epsilon)) is not None}
+        yield Row(OWNERS, of.name, epsilon, LOSS, non_private=of.non_private.loss, others=found, note="medians of 1")
+
+
+def _of_owners(n: int, runs: int, quick: bool) -> Iterator[tuple[Comparison, float]]:
     for name, epsilons in {"letter": (1.0,), "loans": (1.0, 2.0)}.items():
-        comparison = Comparison(_table(name, quick), n, 1 if quick or n > 4 else RUNS)
+        comparison = Comparison(_table(name, quick), n, 1 if quick else runs)
         for epsilon in epsilons[:1] if quick else epsilons:
-            local = plan_of(comparison.tables, epsilon).k_local
-            note = f"; k' = {local} by the rule"
-            yield _row(comparison, OWNERS, epsilon, comparison.name, note, sketches=n <= 4)
+            yield comparison, epsilon
 
 
 def _of_grid(of: Comparison, centres: Sequence[Floats], weights: Floats) -> Floats:

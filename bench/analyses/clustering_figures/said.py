@@ -47,8 +47,8 @@ def verdicts(rows: Sequence[Row]) -> Iterator[Verdict]:
     claim = f"{source} 6, S = {' and '.join(map(str, shown))}: 2PEst loses less than both rivals"
     yield _verdict(claim, _below_others(owners))
     first = {(r.dataset.split(",")[0], r.epsilon): r for r in owners if r.dataset.endswith("S = 2")}
-    last = {(r.dataset.split(",")[0], r.epsilon): r for r in owners if r.dataset.endswith("S = 16")}
-    pairs = [(first[key], r) for key, r in last.items() if key in first and r.mpc is not None]
+    last = {(r.dataset.split(",")[0], r.epsilon): r for r in owners if r.dataset.endswith("S = 16") and r.mpc}
+    pairs = [(first[key], r) for key, r in last.items() if key in first]
     yield _verdict(
         "Ours, beside [VertClust23] figure 6: sixteen owners lose 1.05 times what two lose at most",
         [Setting(_where(r), r.mpc or 0.0, two.mpc or 0.0, 1.05) for two, r in pairs],
