@@ -12,7 +12,6 @@ from statistics import NormalDist
 from typing import Any
 
 from analyses.job.job import JobError
-from dp.cost.calibrate import last_enough
 
 NORMAL_95 = 1.959964
 """Standard errors of half of an interval that holds in 19 of 20 cases, for normal errors."""
@@ -44,6 +43,7 @@ def least_enough(start: float, is_enough: Callable[[float], bool | None]) -> flo
         start: number to begin with, positive; it can be asked for.
         is_enough: whether a number is enough, which larger ones are too; None where it cannot be asked for.
     """
+    from dp.cost.calibrate import last_enough  # commands that print a forecast load no numerics
 
     def at(rung: int) -> float:
         tenfold, digits = divmod(rung, _RUNGS_PER_TENFOLD)

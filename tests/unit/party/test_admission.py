@@ -379,6 +379,6 @@ async def test_a_job_whose_forecast_is_above_the_owners_memory_is_refused_and_no
     jobs.use(jobs._config.model_copy(update={"job_memory_mib": 1}))
     refusal = await refusal_at(federation, name, job_of(4.0, compute=HELPERS))
     assert f"{name} would take about" in refusal
-    assert refusal.endswith("and may take 1 MiB (job_memory_mib): name fewer columns")
+    assert refusal.endswith("and may take 1 MiB (job_memory_mib): name fewer columns [job-too-large]")
     assert federation.loaded == []
     assert federation.ledgers["bank"].balance("people").held == 0
