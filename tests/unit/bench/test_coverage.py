@@ -49,5 +49,5 @@ def test_the_closed_mean_of_waves_holds_in_a_few_hundred_releases():
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["masked", "components", "lines"])
 def test_intervals_measured_again_hold(part):
-    for one in program.PARTS[part][0](10):
+    for one in program.PARTS[part][0](20):
         assert one.is_as_stated, one
