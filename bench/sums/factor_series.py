@@ -42,6 +42,7 @@ from analyses.matrix_factorization.horizontal import member_vector
 from analyses.matrix_factorization.ratings import Ratings
 from analyst.connection import ClientConfig, open_coordinator
 from bench.machine import describe_machine, peak_resident_bytes, processor_s
+from bench.sums.connecting import Connecting
 from bench.sums.factor_devices import BOUNDS, VANISHING, made_up_ratings, question_of, with_values
 from bench.sums.secagg import MeteredClient, WrongSumError, share_checks
 from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
@@ -217,7 +218,7 @@ async def _measure(
     answer = None
     async with AsyncExitStack() as stack:
         closing = stack.enter_context(ExitStack())
-        tasks = []
+        members = Connecting()
         for name, key in keys.items():
             own = load_credentials(
                 authority=folder / "ca.pem", certificate=folder / f"{name}.pem", key=folder / f"{name}.key"
@@ -237,9 +238,9 @@ async def _measure(
             device = Device(
                 name, clients[name], key, policy, journal, {}, SystemEntropy(), budget=budget, factors=factors
             )
-            tasks.append(asyncio.create_task(device.run()))
-        stack.push_async_callback(_end, tasks)
-        await asyncio.sleep(1.0 + 0.02 * len(keys))  # all have connected and wait
+            await members.begin(device.run(), channel)
+        stack.push_async_callback(members.end)
+        await members.all_connected()
         started_s, cpu_before_s, members_before_s = time.monotonic(), processor_s(pid), time.process_time()
         async with open_coordinator(ClientConfig.load(deployment.client_config)) as (name, channel):
             async for happening in ask(name, channel, "sum", question.canonical_json()):
@@ -265,12 +266,6 @@ async def _measure(
         "devices_peak_resident_bytes": peak_resident_bytes("self"),
         "sent_bytes_by_a_device": max(client.sent_bytes for client in clients.values()),
     }
-
-
-async def _end(tasks: list[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def main() -> None:

@@ -36,7 +36,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import grpc
 import numpy as np
 import structlog
 from wire.v1.aggregation_pb2 import ToMember
@@ -47,6 +46,7 @@ from analyst.connection import ClientConfig, open_coordinator
 from bench.machine import describe_machine, peak_resident_bytes, processor_s, resident_bytes
 from bench.peers.environment import UNAVAILABLE, PeerUnavailableError
 from bench.peers.flower_secagg import ensure_flower, run_in_memory, run_services
+from bench.sums.connecting import Connecting
 from demo.local_deployment import COORDINATOR_NAME, LocalDeployment
 from device import device as device_module
 from device.device import Device
@@ -70,11 +70,6 @@ from transport.sum_codec import ToMembers, decode_to_member, encode_from_member
 
 RECORD = "gradient"
 LARGEST = 1000
-CONNECTING = 200
-"""Members that connect at a time. Who shakes hands for longer than a channel's time limit must begin again."""
-LOOK_S = 0.05
-WAITING_S = 1.0
-"""Seconds from a member's connection to its first call, at most: nobody tells the members when it has come."""
 FLOWER_S = 540.0
 """Longest run of Flower."""
 
@@ -169,9 +164,7 @@ async def _measure(deployment: LocalDeployment, keys: dict[str, IdentityKey], qu
     clients: dict[str, MeteredClient] = {}
     pid = deployment.processes[COORDINATOR_NAME].pid
     async with AsyncExitStack() as stack:
-        tasks: list[asyncio.Task[None]] = []
-        channels: list[Any] = []
-        stack.push_async_callback(_end, tasks)
+        members = Connecting()
         for number, (name, key) in enumerate(keys.items(), start=1):
             own = load_credentials(
                 authority=folder / "ca.pem", certificate=folder / f"{name}.pem", key=folder / f"{name}.key"
@@ -193,11 +186,9 @@ async def _measure(deployment: LocalDeployment, keys: dict[str, IdentityKey], qu
                 SystemEntropy(),
                 exact_sums=True,
             )
-            tasks.append(asyncio.create_task(device.run()))
-            channels.append(channel)
-            if number % CONNECTING == 0:
-                await _all_connected(channels[-CONNECTING:])
-        await _all_connected(channels)
+            await members.begin(device.run(), channel)
+        stack.push_async_callback(members.end)
+        await members.all_connected()
         before_bytes = resident_bytes(pid)["all"]
         started_s, cpu_before_s, members_before_s = time.monotonic(), processor_s(pid), time.process_time()
         reports, result = [], None
@@ -232,19 +223,6 @@ async def _measure(deployment: LocalDeployment, keys: dict[str, IdentityKey], qu
         "members_peak_resident_bytes": peak_resident_bytes("self"),
         "sent_bytes_by_a_member": max(client.sent_bytes for client in clients.values()),
     }
-
-
-async def _all_connected(channels: Sequence[Any]) -> None:
-    """Wait until these members have connected, and then for the calls in which they wait for an invitation."""
-    while any(channel.get_state() is not grpc.ChannelConnectivity.READY for channel in channels):  # noqa: ASYNC110
-        await asyncio.sleep(LOOK_S)
-    await asyncio.sleep(WAITING_S)
-
-
-async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def measure_flower(n_members: int, n_elements: int, ours_s: float, *, with_services: bool) -> dict[str, Any]:
