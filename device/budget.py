@@ -29,7 +29,7 @@ from analyses.sums.secure_sum import SumParams
 from dp.cost.job_cost import JobCost
 from dp.cost.views import MEMBER_UNIT
 from ledger.books import ChargeError, JobState
-from ledger.budget import Budget, BudgetError
+from ledger.budget import Budget
 from ledger.entry import BudgetSet, ExactRelease
 from ledger.ledger import Ledger, open_ledger
 from mpc.transcript import RoundId
@@ -75,10 +75,7 @@ class SumBudgetConfig(Settings):
 
     @model_validator(mode="after")
     def _is_a_budget(self) -> Self:
-        try:
-            self.as_budget()
-        except BudgetError as error:
-            raise ValueError(str(error)) from error
+        self.as_budget()
         return self
 
     def as_budget(self) -> Budget:

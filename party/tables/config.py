@@ -21,7 +21,7 @@ from analyses.job.job import Finite, Name
 from analyses.job.schema import ColumnSchema, RowRange, RowsPerPerson
 from dp.cost.views import UNIT, check_budget_unit
 from ledger.accounts import account_of_space, units_of_id
-from ledger.budget import Budget, BudgetError
+from ledger.budget import Budget
 from party.tables.filters import Filter, problem_with_filter
 from party.tables.kinds import AnyColumnKind
 from party.tables.matching_config import MatchingConfig
@@ -48,10 +48,7 @@ class FirstBudget(Settings):
 
     @model_validator(mode="after")
     def _is_a_budget(self) -> Self:
-        try:
-            self.as_budget()
-        except BudgetError as error:
-            raise ValueError(str(error)) from error
+        self.as_budget()
         return self
 
     def as_budget(self) -> Budget:
